@@ -50,7 +50,7 @@ export interface Agent {
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   const services = await createServices(options);
-  const { log, clock, attachments, notices, blockFollower } = services;
+  const { log, clock, attachments, detachReporter, blockFollower } = services;
   const journal = await services.journal.id(options.random);
   const folder = join(dirname(options.socketPath), "spool");
   const { bootId, database, runtimeRecords = async () => [] } = options;
@@ -82,13 +82,13 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });
   const sweep = new OrphanSweeper(services);
   sweep.start();
-  notices.start();
+  detachReporter.start();
   const reporter = reporterOf(options, services);
   reporter?.start();
   const closeAll = async () => {
     await server.close();
     stop.abort();
-    await Promise.all([spool, sweep.close(), notices.close(), reporter?.close()]);
+    await Promise.all([spool, sweep.close(), detachReporter.close(), reporter?.close()]);
     mark.close();
   };
   let closing: Promise<void> | undefined;
@@ -97,7 +97,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     attached: () => attachments.attached(),
     blocksChanged: () => {
       blockFollower.follow();
-      reporter?.kick();
+      reporter?.wake();
       return blockFollower.record();
     },
     factsChanged: () => blockFollower.wake(),

@@ -97,7 +97,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     livePod: podsOf(bounded),
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,
     allPools: () => serving?.allPools(),
-    suspect: (claim, afterMs) => queue.addAfter(claim, afterMs),
+    checkAfter: (claim, afterMs) => queue.addAfter(claim, afterMs),
   });
   watch.onChange({
     claim: (claim, now) => {

@@ -16,7 +16,7 @@ export function measureNode(services: AgentServices, spool: string): void {
       value: attached.filter((attachment) => attachment.source === source).length,
     }));
   });
-  gaugeOf(metrics, "berth_agent_untold_detachments", () => attachments.untold().length);
+  gaugeOf(metrics, "berth_agent_untold_detachments", () => attachments.unreported().length);
   gaugeOf(metrics, "berth_journal_failing", () => (journal.failing ? 1 : 0));
   metrics.gauge?.("berth_agent_ranges_in_pools", () =>
     [...rangeOverlaps.networksByPool()].map(([pool, value]) => ({ labels: { pool }, value })),

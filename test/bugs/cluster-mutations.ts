@@ -63,7 +63,7 @@ export const CLUSTER_MUTATIONS = [
   {
     name: "B13-proof",
     file: "ipam-plugin/agent/claims/cluster/node-claims.ts",
-    from: "return isAlive && !reports.mayHaveLetGo(seen);",
+    from: "return isAlive && !reports.mayHaveReleased(seen);",
     to: "return isAlive;",
     caughtBy: "cluster.test.ts",
     test: "B13 ",

@@ -63,7 +63,7 @@ describe("bugs of others, on the node", () => {
     await node.del(sandbox("old", "uid-1"));
     await node.del(sandbox("old", "uid-1"));
     assert.deepEqual(node.held, ["10.20.0.70"]);
-    assert.deepEqual(node.parts.attachments.untold(), []);
+    assert.deepEqual(node.parts.attachments.unreported(), []);
   });
 
   it("B4 a sandbox that is made again without a DEL has its pod's address, 32 times over", async () => {

@@ -124,7 +124,7 @@ export class Agent {
     for (const notice of bound) await options.claimSource.attached(notice);
     this.#handle = handle;
     new OrphanSweeper(services).start();
-    services.notices.start();
+    services.detachReporter.start();
     this.#followBlocks(services, options);
   }
 
@@ -138,7 +138,7 @@ export class Agent {
     const changed = () => {
       if (!this.process.alive) return;
       follower.follow();
-      reporter.kick();
+      reporter.wake();
       follower.record().catch((error: unknown) => log.warn("blocks were not journalled", { error }));
     };
     for (const kind of ["pool", "block"] as const) this.mirror.onChange(kind, changed);

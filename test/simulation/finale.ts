@@ -161,7 +161,7 @@ function leftOnNode({ name, on, agent }: Node): string | undefined {
   if (agent?.serves !== true) return `the agent of ${name} does not serve`;
   const [attached] = agent.attachments?.attached() ?? [];
   if (attached !== undefined) return `the journal of ${name} has sandbox ${attached.containerID}`;
-  const [untold] = agent.attachments?.untold() ?? [];
+  const [untold] = agent.attachments?.unreported() ?? [];
   return untold && `the journal of ${name} has an untold end of sandbox ${untold.containerID}`;
 }
 

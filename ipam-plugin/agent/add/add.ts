@@ -41,7 +41,7 @@ async function attach(
   if (signal.aborted) return cancelledError(ask);
   // A notice names the place only: said later, it would be about the sandbox that comes now.
   if (known?.noticePending === true) {
-    await orAborted(services.notices.deliver(known), signal);
+    await orAborted(services.detachReporter.deliver(known), signal);
     if (signal.aborted) return cancelledError(ask);
   }
   const attachment = await assignAddresses(ask, services, signal);
@@ -77,7 +77,7 @@ function answerWith(attachment: Attachment, { version }: AddRequest, services: A
  * does when the agent hung up on it because it ends.
  */
 async function takeBack(attachment: Attachment, services: AgentServices): Promise<void> {
-  const { attachments, receipts, turns, clock, notices, log } = services;
+  const { attachments, receipts, turns, clock, detachReporter, log } = services;
   await turns.run(attachmentKey(attachment), async () => {
     const current = attachments.get(attachment);
     if (current === undefined || !receipts.share(current, attachment)) return; // gone, or another one has its place
@@ -89,5 +89,5 @@ async function takeBack(attachment: Attachment, services: AgentServices): Promis
       network: attachment.scope.network,
     });
   });
-  notices.kick();
+  detachReporter.wake();
 }

@@ -157,20 +157,20 @@ describe("a pod with a claim", () => {
   });
 
   it("is told about after DEL, once, and not about one that was never attached", async () => {
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await node.add(sandbox("a", "u1"));
     await node.del(sandbox("a", "u1"));
-    await until(() => node.parts.attachments.untold().length === 0);
+    await until(() => node.parts.attachments.unreported().length === 0);
     await node.del(sandbox("a", "u1"));
     await node.del(sandbox("unknown", "u1"));
     const attachment = { network: "net", containerID: "a", interface: "eth0" };
     const pod = { namespace: "shop", name: "db-0", uid: "u1" };
-    await until(() => node.parts.attachments.untold().length === 0);
+    await until(() => node.parts.attachments.unreported().length === 0);
     assert.deepEqual(node.claimSource.told, [{ claim: CLAIM, pod, attachment }]);
   });
 
   it("is told about when the answer was lost", async () => {
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await node.add(sandbox("a", "u1"), "lost");
     await until(() => node.claimSource.told.length === 1);
     assert.deepEqual(node.held, []);
@@ -185,9 +185,9 @@ describe("a claim that another sandbox has", () => {
     await node.add(sandbox("old", "u1"));
     const given = await node.add(sandbox("new", "u1"));
     assert.deepEqual(given, ["10.20.0.51", "fd00:20::51"]);
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await node.del(sandbox("old", "u1"));
-    await until(() => node.parts.attachments.untold().length === 0);
+    await until(() => node.parts.attachments.unreported().length === 0);
     assert.deepEqual(node.held, [...given].sort());
     assert.deepEqual(node.claimSource.told, []);
     await node.restart();
@@ -325,7 +325,7 @@ describe("a claim source that answers late", () => {
     await until(() => node.claimSource.asked.length === 1);
     node.clock.advance(25_000);
     assert.equal(errorOf(await adding).code, 11);
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     resolve();
     await until(() => node.claimSource.told.length === 1);
     assert.deepEqual(node.held, []);
@@ -339,7 +339,7 @@ describe("a claim source that answers late", () => {
     await until(() => node.claimSource.asked.length === 1);
     await node.del(sandbox("a", "u1"));
     assert.equal(errorOf(await adding).code, 11);
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     resolve();
     await until(() => node.claimSource.told.length === 1);
     assert.deepEqual(node.held, []);
@@ -358,6 +358,6 @@ describe("a claim source that answers late", () => {
     await new Promise(setImmediate);
     await new Promise(setImmediate);
     assert.deepEqual(node.held, [...given].sort());
-    assert.deepEqual(node.parts.attachments.untold(), []);
+    assert.deepEqual(node.parts.attachments.unreported(), []);
   });
 });

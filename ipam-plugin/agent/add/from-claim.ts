@@ -272,14 +272,14 @@ async function giveBack(
   ask: PodAsk,
   services: AgentServices,
 ): Promise<void> {
-  const { attachments, clock, bootId, notices, log } = services;
+  const { attachments, clock, bootId, detachReporter, log } = services;
   const known = attachments.get(ask);
   if (claim === undefined || known?.state === "attached") return;
   const deadlineNs = known?.deadlineNs ?? 0n;
   const tombstone = { ...tombstoneFor(ask, { now: clock.now(), deadlineNs, bootId }), claim, pod: ask.pod };
   try {
     await attachments.commit({ put: [{ ...tombstone, source: "claim", noticePending: true }] });
-    notices.kick();
+    detachReporter.wake();
   } catch (error) {
     log.error("claim was not given back", { claim, containerID: ask.containerID, error });
   }

@@ -35,7 +35,7 @@ describe("after a reboot", () => {
     await releasePreviousBoot(node.parts);
     assert.deepEqual(node.held, []);
     assert.deepEqual(
-      node.parts.attachments.untold().map(({ containerID }) => containerID),
+      node.parts.attachments.unreported().map(({ containerID }) => containerID),
       ["claimed"],
     );
     await node.restart();
@@ -106,7 +106,7 @@ describe("a sandbox that went without a DEL", () => {
     await sweep.look();
     assert.deepEqual(node.held, []);
     assert.deepEqual(
-      node.parts.attachments.untold().map(({ containerID }) => containerID),
+      node.parts.attachments.unreported().map(({ containerID }) => containerID),
       ["claimed"],
     );
   });
@@ -195,8 +195,8 @@ describe("tombstones", () => {
     node.clock.advance(1);
     await sweep.look();
     assert.deepEqual(states(), ["claimed detached", "stays attached"]);
-    node.parts.notices.start();
-    for (let i = 0; i < 1_000 && node.parts.attachments.untold().length > 0; i++)
+    node.parts.detachReporter.start();
+    for (let i = 0; i < 1_000 && node.parts.attachments.unreported().length > 0; i++)
       await new Promise(setImmediate);
     await sweep.look();
     assert.deepEqual(states(), ["stays attached"]);

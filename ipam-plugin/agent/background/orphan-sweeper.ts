@@ -12,7 +12,7 @@ const AT_ONCE = 100;
 
 type Swept = Pick<
   AgentServices,
-  "attachments" | "turns" | "host" | "notices" | "bootId" | "clock" | "log" | "claimSource"
+  "attachments" | "turns" | "host" | "detachReporter" | "bootId" | "clock" | "log" | "claimSource"
 >;
 
 /** Sandboxes do not survive a reboot: lets go of everything that another boot attached. */
@@ -81,12 +81,12 @@ export class OrphanSweeper {
   }
 
   async #lookAtSandboxes(): Promise<void> {
-    const { attachments, notices } = this.#parts;
+    const { attachments, detachReporter } = this.#parts;
     const gone = await this.#findGone();
     const twice = gone.filter((attachment) => this.#suspects.has(attachment));
     this.#suspects = new Set(gone);
     await Promise.all(twice.map((attachment) => this.#free(attachment)));
-    if (twice.length > 0) notices.kick();
+    if (twice.length > 0) detachReporter.wake();
     const oldest = this.#parts.clock.now() - TOMBSTONE_MS;
     const forgotten = [...attachments.all()].filter(
       ({ state, noticePending, detachedAt }) => state === "detached" && !noticePending && detachedAt < oldest,

@@ -68,7 +68,7 @@ export class BlockReporter {
   }
 
   /** Something of the blocks has changed. */
-  kick(): void {
+  wake(): void {
     this.#wake.abort("blocks have changed");
   }
 
@@ -177,7 +177,7 @@ export class BlockReporter {
       if (!isOther || state !== "giving" || space.used > 0) continue;
       if (!(await this.#giveUp(space.block.cidr))) continue;
       this.#answered.set(uid, recalledAt);
-      this.kick(); // if the word does not arrive now
+      this.wake(); // if the word does not arrive now
       const other = [...source.blocks()].find(({ uid: one }) => one === space.block.uid);
       if (other !== undefined) await this.#sayReturned(other);
       return;

@@ -20,7 +20,7 @@ import type { AgentServices, Request } from "../services/services.ts";
 export async function del(request: Request, services: AgentServices): Promise<Answer> {
   const place = attachmentIdOf(request);
   const { startNs } = request.call;
-  const { attachments, turns, inFlight, notices, clock, bootId, log } = services;
+  const { attachments, turns, inFlight, detachReporter, clock, bootId, log } = services;
   inFlight.abortBefore(attachmentKey(place), startNs);
   try {
     await turns.run(attachmentKey(place), async () => {
@@ -37,7 +37,7 @@ export async function del(request: Request, services: AgentServices): Promise<An
     log.error("detachment was not journalled", { containerID: place.containerID, error });
     return notAccepted(errorVersion(request.config.fields), fromThrown(error));
   }
-  notices.kick();
+  detachReporter.wake();
   return succeed();
 }
 

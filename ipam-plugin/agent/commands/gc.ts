@@ -23,7 +23,7 @@ export async function gc(request: Request, services: AgentServices): Promise<Ans
   const results = await Promise.allSettled(
     stale.map((attachment) => release(attachment, services, call.startNs)),
   );
-  services.notices.kick();
+  services.detachReporter.wake();
   const failures = results.filter((result) => result.status === "rejected");
   const [first] = failures;
   if (first === undefined) return succeed();

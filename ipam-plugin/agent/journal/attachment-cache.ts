@@ -78,7 +78,7 @@ export class AttachmentCache {
   }
 
   /** Detached, and the claim's status does not say so yet. */
-  untold(): readonly Attachment[] {
+  unreported(): readonly Attachment[] {
     return this.#at(this.#pending);
   }
 

@@ -229,10 +229,10 @@ describe("attachments", () => {
     assert.deepEqual(attachments.get(a), a);
     assert.deepEqual(attachments.ofClaim("shop/db-0"), [a]);
     assert.deepEqual(attachments.ofClaim("shop/db-1"), []);
-    assert.deepEqual(attachments.untold(), [b]);
+    assert.deepEqual(attachments.unreported(), [b]);
     assert.deepEqual(attachments.attached(), [a]);
     await attachments.commit({ told: [b] });
-    assert.deepEqual(attachments.untold(), []);
+    assert.deepEqual(attachments.unreported(), []);
     await attachments.commit({ put: [detached(a, AT)] });
     assert.deepEqual([attachments.ofClaim("shop/db-0"), attachments.held()], [[], []]);
     await attachments.commit({ forgotten: [a, b] });

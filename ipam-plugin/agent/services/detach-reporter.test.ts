@@ -30,28 +30,28 @@ async function attachAndDetach(count: number): Promise<void> {
   }
 }
 
-describe("notices of detachments", () => {
+describe("reports of detachments", () => {
   setUp();
 
   it("are sent for every one, and journalled as sent", async () => {
     await attachAndDetach(20);
-    node.parts.notices.start();
-    await until(() => node.parts.attachments.untold().length === 0);
+    node.parts.detachReporter.start();
+    await until(() => node.parts.attachments.unreported().length === 0);
     assert.equal(new Set(toldContainers()).size, 20);
     await node.restart();
-    assert.deepEqual(node.parts.attachments.untold(), []);
+    assert.deepEqual(node.parts.attachments.unreported(), []);
   });
 
   it("do not keep a DEL waiting", async () => {
     node.claimSource.fault = new Error("the API server is down");
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await attachAndDetach(1);
     assert.deepEqual(node.held, []);
   });
 
   it("are tried again, later each time, until they are understood", async () => {
     node.claimSource.fault = new Error("the API server is down");
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await attachAndDetach(1);
     // Three quarters of 1, 2 and 4 s: the test's randomness takes the middle.
     for (const pause of [750, 1_500, 3_000]) {
@@ -69,7 +69,7 @@ describe("notices of detachments", () => {
   });
 
   it("go out by themselves when another fails", async () => {
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     node.claimSource.fault = new Error("down");
     await attachAndDetach(1);
     await until(() => node.clock.sleeping === 1);
@@ -82,12 +82,12 @@ describe("notices of detachments", () => {
 
   it("survive a restart", async () => {
     node.claimSource.fault = new Error("down");
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await attachAndDetach(2);
     await node.restart();
     node.claimSource.fault = undefined;
-    node.parts.notices.start();
-    await until(() => node.parts.attachments.untold().length === 0);
+    node.parts.detachReporter.start();
+    await until(() => node.parts.attachments.unreported().length === 0);
     assert.deepEqual(toldContainers(), ["c0", "c1"]);
   });
 
@@ -96,7 +96,7 @@ describe("notices of detachments", () => {
     await node.add(sandbox(0));
     assert.deepEqual(toldContainers(), ["c0"]);
     assert.equal(node.claimSource.asked.length, 2);
-    assert.deepEqual(node.parts.attachments.untold(), []);
+    assert.deepEqual(node.parts.attachments.unreported(), []);
     await node.del(sandbox(0));
     node.claimSource.fault = new Error("down");
     const answer = await node.call("ADD", sandbox(0));
@@ -109,7 +109,7 @@ describe("notices of detachments", () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     node.claimSource.telling = promise;
     await attachAndDetach(1);
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await until(() => node.claimSource.attempts === 1);
     const adding = node.add(sandbox(0));
     await new Promise(setImmediate);
@@ -123,7 +123,7 @@ describe("notices of detachments", () => {
     const claim = "shop/db-0";
     node.claimSource.interfaces = ["eth0", "net1"];
     node.claimSource.answers.set(`${claim}@net1`, claimResult(claim, "10.30.0.10/24"));
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     const net1 = { ...sandbox(0), ifname: "net1" };
     for (const [first, last] of [
       [sandbox(0), net1],
@@ -133,11 +133,11 @@ describe("notices of detachments", () => {
       await node.add(sandbox(0));
       await node.add(net1);
       await node.del(first);
-      await until(() => node.parts.attachments.untold().length === 0);
+      await until(() => node.parts.attachments.unreported().length === 0);
       assert.equal(node.claimSource.told.length, before, "the other interface has the claim");
       assert.equal(node.parts.attachments.ofClaim(claim).length, 1);
       await node.del(last);
-      await until(() => node.parts.attachments.untold().length === 0);
+      await until(() => node.parts.attachments.unreported().length === 0);
       assert.equal(node.claimSource.told.length, before + 1);
     }
   });
@@ -145,10 +145,10 @@ describe("notices of detachments", () => {
   it("stop when the agent closes, also while one is under way", async () => {
     await attachAndDetach(1);
     node.claimSource.telling = new Promise(() => {});
-    node.parts.notices.start();
+    node.parts.detachReporter.start();
     await new Promise(setImmediate);
-    await node.parts.notices.close();
-    await node.parts.notices.close();
-    assert.equal(node.parts.attachments.untold().length, 1);
+    await node.parts.detachReporter.close();
+    await node.parts.detachReporter.close();
+    assert.equal(node.parts.attachments.unreported().length, 1);
   });
 });

@@ -8,8 +8,8 @@ import type { AttachmentCache } from "../journal/attachment-cache.ts";
 const AT_ONCE = 8;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
-/** Every DEL kicks, and a reason of its own costs a stack trace. */
-const KICKED = "there may be something to tell";
+/** A reason that is made once: every DEL wakes the reporter, and a reason of its own costs a stack trace. */
+const WOKEN = "there may be something to report";
 
 interface Retry {
   readonly failures: number;
@@ -26,13 +26,13 @@ interface DetachReporterOptions {
 }
 
 /**
- * Reports to the claim's status that its sandbox is gone: after the DEL was answered, and again until it is understood,
+ * Reports in the claim's status that its sandbox is gone: after the DEL was answered, and again until the report is accepted,
  * across restarts, because until then the claim cannot move to another node.
  */
 export class DetachReporter {
   readonly #options: DetachReporterOptions;
-  readonly #sending = new Map<string, Promise<void>>(); // id of the place -> its notice under way
-  readonly #retries = new Map<string, Retry>(); // id of the place -> when to try again
+  readonly #sending = new Map<string, Promise<void>>(); // key of the attachment -> its report under way
+  readonly #retries = new Map<string, Retry>(); // key of the attachment -> when to try again
   readonly #stop = new AbortController();
   #wake = new AbortController();
   #running: Promise<void> | undefined;
@@ -41,17 +41,17 @@ export class DetachReporter {
     this.#options = options;
   }
 
-  /** Begins with what an earlier process left. */
+  /** Begins with what an earlier process did not report. */
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** There may be something to tell. */
-  kick(): void {
-    this.#wake.abort(KICKED);
+  /** There may be something to report. */
+  wake(): void {
+    this.#wake.abort(WOKEN);
   }
 
-  /** Tells of one detachment and journals that it was told. Rejects with what the claim source throws. */
+  /** Reports one detachment, and journals that it was reported. Rejects with what the claim source throws. */
   deliver(attachment: Attachment): Promise<void> {
     const id = attachmentKey(attachment);
     const running = this.#sending.get(id);
@@ -61,7 +61,7 @@ export class DetachReporter {
     return sending;
   }
 
-  /** Stops at once. What is under way may have been understood and is told again by the next process. */
+  /** Stops at once. A report under way may have been accepted; the next process sends it again. */
   async close(): Promise<void> {
     this.#stop.abort();
     this.#wake.abort();
@@ -72,23 +72,23 @@ export class DetachReporter {
     const { clock } = this.#options;
     while (!this.#stop.signal.aborted) {
       this.#wake = new AbortController();
-      await orAborted(this.#tellDue(), this.#stop.signal);
+      await orAborted(this.#reportDue(), this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       await clock.sleep(this.#nextIn(), this.#wake.signal);
     }
   }
 
-  async #tellDue(): Promise<void> {
+  async #reportDue(): Promise<void> {
     const now = this.#options.clock.monotonic();
     const due = this.#options.attachments
-      .untold()
+      .unreported()
       .filter((attachment) => (this.#retries.get(attachmentKey(attachment))?.at ?? 0) <= now);
     for (let i = 0; i < due.length && !this.#stop.signal.aborted; i += AT_ONCE) {
-      await Promise.all(due.slice(i, i + AT_ONCE).map((attachment) => this.#tell(attachment)));
+      await Promise.all(due.slice(i, i + AT_ONCE).map((attachment) => this.#report(attachment)));
     }
   }
 
-  async #tell(attachment: Attachment): Promise<void> {
+  async #report(attachment: Attachment): Promise<void> {
     const id = attachmentKey(attachment);
     const { containerID, claim } = attachment;
     try {
@@ -110,18 +110,18 @@ export class DetachReporter {
     await attachments.commit({ told: [attachment] });
   }
 
-  /** Another interface of the container has the claim yet: with that one the sandbox lets go of it, not before. */
+  /** Another interface of the container still has the claim: the sandbox releases it with the last one. */
   #isUpBeside({ claim = "", containerID }: Attachment): boolean {
     return this.#options.attachments.ofClaim(claim).some((other) => other.containerID === containerID);
   }
 
-  /** Milliseconds until the next retry; without one, an hour, which a kick ends. */
+  /** Milliseconds until the next retry; without one, an hour, which `wake` cuts short. */
   #nextIn(): number {
-    const untold = new Set(this.#options.attachments.untold().map(attachmentKey));
+    const unreported = new Set(this.#options.attachments.unreported().map(attachmentKey));
     const now = this.#options.clock.monotonic();
     let next = now + 3_600_000;
     for (const [id, { at }] of this.#retries) {
-      if (untold.has(id)) next = Math.min(next, at);
+      if (unreported.has(id)) next = Math.min(next, at);
       else this.#retries.delete(id);
     }
     return Math.max(0, next - now);

@@ -65,7 +65,7 @@ export interface AgentServices {
   readonly turns: KeyedMutex;
   readonly inFlight: InFlight;
   readonly receipts: DeliveryTracker;
-  readonly notices: DetachReporter;
+  readonly detachReporter: DetachReporter;
   readonly claimSource: ClaimSource;
   readonly sharedNetworks: SharedNetworks | undefined;
   readonly pools: () => Iterable<Pool>;
@@ -112,7 +112,7 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     turns: new KeyedMutex(),
     inFlight: new InFlight(),
     receipts: new DeliveryTracker(),
-    notices: new DetachReporter({ attachments, claimSource, clock, random, log }),
+    detachReporter: new DetachReporter({ attachments, claimSource, clock, random, log }),
     claimSource,
     sharedNetworks: options.sharedNetworks,
     pools,

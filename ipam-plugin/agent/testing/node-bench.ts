@@ -194,7 +194,7 @@ export interface Asked {
   readonly signal?: AbortSignal;
 }
 
-/** Handler, journal and mirror of one node, without socket and processes, on a clock that the test moves. */
+/** Handler, journal and cache of one node, without socket and processes, on a clock that the test moves. */
 export class NodeBench {
   readonly clock = new ManualClock();
   readonly host = new PlainHost();
@@ -234,7 +234,7 @@ export class NodeBench {
 
   /** A new process on the same journal. */
   async restart(): Promise<void> {
-    await this.#parts?.notices.close();
+    await this.#parts?.detachReporter.close();
     this.#parts = await createServices({
       database: this.#database,
       claimSource: this.claimSource,
@@ -307,7 +307,7 @@ export class NodeBench {
   }
 
   async close(): Promise<void> {
-    await this.#parts?.notices.close();
+    await this.#parts?.detachReporter.close();
     this.#database.close();
   }
 }

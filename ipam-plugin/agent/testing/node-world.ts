@@ -63,7 +63,7 @@ export class NodeWorld {
       },
       hasBlocks: (pool) => this.blockPools.has(pool),
       allPools: () => this.allPools,
-      suspect: (claim) => void this.suspects.push(claim),
+      checkAfter: (claim) => void this.suspects.push(claim),
       log: { ...noopLogger, warn: (_, fields = {}) => void this.warnings.push(fields) },
     });
   }

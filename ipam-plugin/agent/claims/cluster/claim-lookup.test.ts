@@ -209,7 +209,7 @@ describe("an ADD that waits", () => {
       ...{ node: NODE, view: node.view, clock },
       reports: node.reportsBy(clock),
       livePod: async () => undefined,
-      suspect: () => {},
+      checkAfter: () => {},
       log: node.world.context.log,
     });
     node.view.isSynced = false;

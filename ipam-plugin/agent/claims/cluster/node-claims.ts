@@ -28,8 +28,8 @@ interface NodeClaimsOptions {
   readonly reports: StatusWriter;
   /** A pod as the API server has it at this moment. Throws BerthError when it cannot know. */
   readonly livePod: (pod: PodName) => Promise<NodePod | undefined>;
-  /** The claim is to be looked at after that time, by `settle` and `report`. */
-  readonly suspect: (claim: string, afterMs: number) => void;
+  /** Has the claim checked after that time, by `settle` and `report`. */
+  readonly checkAfter: (claim: string, afterMs: number) => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
@@ -78,7 +78,7 @@ export class NodeClaims implements ClaimSource {
     request: AttachRequest,
     signal: AbortSignal,
   ): Promise<ClaimResult | NoClaim | Refusal> {
-    const { view, suspect } = this.#options;
+    const { view, checkAfter } = this.#options;
     const seen = view.claim(found.claim);
     if (seen === undefined) return changed(found.claim);
     const answer = this.#answer(seen.record, found, request);
@@ -89,14 +89,14 @@ export class NodeClaims implements ClaimSource {
       if (bound.kind === "claimed") this.#holders.set(found.claim, { ...notice, live: true });
       return bound;
     } finally {
-      suspect(found.claim, REPORT_MS);
+      checkAfter(found.claim, REPORT_MS);
     }
   }
 
   /** Told at the start: the status is put right once the claims are known. */
   async attached(notice: SandboxEvent): Promise<void> {
     this.#holders.set(notice.claim, { ...notice, live: true });
-    this.#options.suspect(notice.claim, 0);
+    this.#options.checkAfter(notice.claim, 0);
   }
 
   /** Nothing has to be remembered: that no sandbox has a claim which is bound to this node can be seen at any time. */
@@ -105,7 +105,7 @@ export class NodeClaims implements ClaimSource {
     if (holder?.attachment.containerID === attachment.containerID) {
       this.#holders.set(claim, { ...holder, live: false });
     }
-    this.#options.suspect(claim, 0);
+    this.#options.checkAfter(claim, 0);
   }
 
   async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
@@ -121,7 +121,7 @@ export class NodeClaims implements ClaimSource {
   }
 
   async absent(claim: string): Promise<void> {
-    this.#options.suspect(claim, 0);
+    this.#options.checkAfter(claim, 0);
   }
 
   /**
@@ -211,10 +211,10 @@ export class NodeClaims implements ClaimSource {
     const { binding, namespace } = seen.record;
     const pod = binding && view.pod({ namespace, name: binding.podName });
     const isAlive = pod?.uid === binding?.podUID && pod?.finished === false;
-    return isAlive && !reports.mayHaveLetGo(seen);
+    return isAlive && !reports.mayHaveReleased(seen);
   }
 
-  /** By the authority, and by a write to it, so that nothing that was sent before can still let the claim go. */
+  /** By a read of the store and a write to it, so that no earlier write can still release the claim. */
   async #prove(
     found: ClaimMatch,
     request: AttachRequest,

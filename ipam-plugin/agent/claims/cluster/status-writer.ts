@@ -16,30 +16,30 @@ interface StatusWriterOptions {
 }
 
 /**
- * Writes the status of claims that are bound to this node, and remembers which of them it may have let go: once the
- * status says `detached` the binding may move to another node, and an answer from memory would prove nothing.
+ * Writes the status of claims that are bound to this node, and remembers which of them it may have released: once the
+ * status says `detached`, the binding may move to another node, and an answer from memory would prove nothing.
  */
 export class StatusWriter {
   readonly #options: StatusWriterOptions;
-  readonly #letGo = new Map<string, string>(); // claim -> UID of the pod it was let go for, or may have been
+  readonly #released = new Map<string, string>(); // claim -> UID of the pod that it was, or may have been, released by
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
   }
 
   /** The claim says that its pod's sandbox is gone, or this process wrote that, is writing it, or cannot know. */
-  mayHaveLetGo({ key, record }: Stored<"claim">): boolean {
-    return isDetached(record) || this.#letGo.get(key) === record.binding?.podUID;
+  mayHaveReleased({ key, record }: Stored<"claim">): boolean {
+    return isDetached(record) || this.#released.get(key) === record.binding?.podUID;
   }
 
-  /** Its claim belongs to another pod or node by now, so far as the watch tells. */
+  /** According to the watch, the claim belongs to another pod or node now. */
   forget(claim: string): void {
-    this.#letGo.delete(claim);
+    this.#released.delete(claim);
   }
 
   /**
-   * The sandbox has the claim. `wanted` is asked with what is stored, before each write. Undefined: not written, since
-   * it was not wanted any more.
+   * The sandbox has the claim. `wanted` is asked about the stored claim before each write. Undefined: nothing was written,
+   * because it was no longer wanted.
    */
   attached(
     claim: string | Stored<"claim">,
@@ -54,13 +54,13 @@ export class StatusWriter {
   }
 
   /**
-   * No sandbox of this node has the claim, and its pod will have none: from here on the binding may move. Written only
-   * while it is bound to the same pod. To be called in the turn of the claim.
+   * No sandbox of this node has the claim, and its pod will get none: from here on the binding may move. Written only
+   * while the claim is bound to the same pod. Call it while holding the claim's lock.
    */
   async detached(seen: Stored<"claim">): Promise<void> {
     const { node, podUID } = seen.record.binding ?? {};
     if (podUID === undefined) return;
-    this.#letGo.set(seen.key, podUID);
+    this.#released.set(seen.key, podUID);
     await this.#report(seen, ({ binding, status, ...claim }) => {
       if (binding?.podUID !== podUID || binding.node !== node) return undefined;
       if (isDetached({ ...claim, binding, status })) return undefined;
@@ -93,7 +93,7 @@ export class StatusWriter {
     });
   }
 
-  /** From what was seen if it is given, and from the authority whenever that is not what is stored any more. */
+  /** Starts from the claim as it was seen, if given, and reads it from the store whenever that is out of date. */
   async #report(
     claim: string | Stored<"claim">,
     next: (claim: Claim) => ClaimStatus | undefined,

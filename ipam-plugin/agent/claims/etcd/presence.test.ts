@@ -5,14 +5,14 @@ import { BerthError } from "../../../../allocator/base/errors.ts";
 import { noopLogger } from "../../../../allocator/base/ports.ts";
 import type { HostRecord, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
 import { ManualClock } from "../../../../system/testing/manual-clock.ts";
-import { Presence, standingOf } from "./presence.ts";
+import { hostStateOf, Presence } from "./presence.ts";
 
 const OWN: HostRecord = { journal: "j1", process: "p1", seen: 1 };
 const FENCED = { at: 0, by: "root" };
 
-describe("standingOf", () => {
+describe("hostStateOf", () => {
   const self = { journal: "j1", process: "p1", isUsing: true, wasThere: true, isForgotten: false };
-  for (const [what, there, over, standing] of [
+  for (const [what, there, over, state] of [
     ["nothing is there", undefined, {}, "write"],
     ["nothing is there, not even its claims", undefined, { isForgotten: true }, "forgotten"],
     ["its own record is there", OWN, {}, "write"],
@@ -23,8 +23,8 @@ describe("standingOf", () => {
     ["it is fenced and has containers", { ...OWN, fenced: FENCED }, {}, "fenced"],
     ["it is fenced and has none", { ...OWN, fenced: FENCED }, { isUsing: false }, "write"],
   ] as const) {
-    it(`is ${standing} where ${what}`, () => {
-      assert.equal(standingOf(there, { ...self, ...over }), standing);
+    it(`is ${state} where ${what}`, () => {
+      assert.equal(hostStateOf(there, { ...self, ...over }), state);
     });
   }
 });

@@ -18,7 +18,7 @@ interface Self {
   readonly isForgotten: boolean;
 }
 
-type Standing =
+type HostState =
   | "write"
   /** A person has said that this host is gone for good. */
   | "fenced"
@@ -40,7 +40,7 @@ type Standing =
  * | its own, of another process      | write: that one has ended; replaced, if it came after this one              |
  * | its own                          | write                                                                       |
  */
-export function standingOf(there: HostRecord | undefined, self: Self): Standing {
+export function hostStateOf(there: HostRecord | undefined, self: Self): HostState {
   if (there === undefined) return self.isForgotten ? "forgotten" : "write";
   if (there.journal !== self.journal) return there.fenced === undefined ? "another" : "write";
   if (there.fenced !== undefined) return self.isUsing ? "fenced" : "write";
@@ -71,7 +71,7 @@ export class Presence {
   #inUse: (() => readonly string[]) | undefined;
   #own: StoredHost | undefined;
   #wasThere = false;
-  #standing: Standing | undefined;
+  #state: HostState | undefined;
   #there: StoredHost | undefined;
   #running: Promise<void> | undefined;
   #beating: Promise<void> | undefined;
@@ -89,14 +89,14 @@ export class Presence {
 
   /** Everything under its name in etcd is this host's. */
   get isOwn(): boolean {
-    return this.#standing === "write";
+    return this.#state === "write";
   }
 
   /** Why this host gives no address, in words; undefined: it may. */
   get refusal(): string | undefined {
     const { node } = this.#options;
     const { fenced, journal = "" } = this.#there?.record ?? {};
-    switch (this.#standing) {
+    switch (this.#state) {
       case "fenced":
         return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now; stop its containers, and it serves again by itself`;
       case "another":
@@ -153,15 +153,15 @@ export class Presence {
     const isUsing = inUse === undefined || inUse.length > 0;
     const isForgotten = there === undefined && (await this.#lacksOneOf(inUse ?? []));
     const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
-    const standing = standingOf(there?.record, self);
-    if (standing !== "write") return this.#stand(standing, there);
+    const state = hostStateOf(there?.record, self);
+    if (state !== "write") return this.#enter(state, there);
     this.#own = undefined; // as long as it is not known what became of the write
     const record = { journal, process, seen: Math.floor(this.#options.clock.now()) };
     const written = await registry.put(node, record, there?.revision ?? 0);
     if (written === "changed") return;
     this.#own = written;
     this.#wasThere = true;
-    this.#stand("write", written);
+    this.#enter("write", written);
   }
 
   async #lacksOneOf(claims: readonly string[]): Promise<boolean> {
@@ -169,14 +169,14 @@ export class Presence {
     return false;
   }
 
-  #stand(standing: Standing, there: StoredHost | undefined): void {
-    const before = this.#standing;
-    this.#standing = standing;
+  #enter(state: HostState, there: StoredHost | undefined): void {
+    const before = this.#state;
+    this.#state = state;
     this.#there = there;
     this.#known.resolve();
     const { log, node } = this.#options;
-    if (before === standing) return;
-    if (standing === "write") log.info("this host is known in etcd", { node });
+    if (before === state) return;
+    if (state === "write") log.info("this host is known in etcd", { node });
     else log.error("this host gives no address", { node, reason: this.refusal ?? "" });
   }
 
@@ -186,14 +186,14 @@ export class Presence {
       try {
         await this.beat();
         this.fault = undefined;
-        if (this.#own === undefined && this.#standing === "write") await this.beat(); // it was changed: why?
+        if (this.#own === undefined && this.#state === "write") await this.beat(); // it was changed: why?
       } catch (error) {
         this.#own = undefined;
         if (!(error instanceof BerthError)) throw error;
         this.fault = error.message;
         log.warn("this host could not tell etcd that it is there", { node, error: messageOf(error) });
       }
-      await clock.sleep(this.#standing === undefined ? beatMs / 10 : beatMs, this.#stop.signal);
+      await clock.sleep(this.#state === undefined ? beatMs / 10 : beatMs, this.#stop.signal);
     }
   }
 }
