@@ -10,7 +10,7 @@ import { intervalsOf, type Pool } from "../pool/pool.ts";
 import { networkOf } from "./holdings.ts";
 
 /** What the blocks of one pool have, of one family. */
-interface Lot {
+interface PoolBlocks {
   readonly pool: string;
   readonly blocks: Block[];
   /** From the first to the last address of all of them. */
@@ -22,7 +22,7 @@ interface Lot {
  * moment both may be admitted, and a block that was granted while its pool was made smaller stays its node's until it comes back.
  */
 export class ForeignAddresses {
-  readonly #lots = new Map<string, Lot>(); // pool/family -> its blocks
+  readonly #ofPools = new Map<string, PoolBlocks>(); // pool/family -> its blocks
 
   constructor(blocks: Iterable<Block>) {
     for (const block of blocks) this.add(block);
@@ -33,12 +33,13 @@ export class ForeignAddresses {
     const [first, last] = [intervals[0]?.first, intervals.at(-1)?.last];
     if (first === undefined || last === undefined) return;
     const key = `${block.pool}/${family}`;
-    const lot = this.#lots.get(key);
-    if (lot === undefined) this.#lots.set(key, { pool: block.pool, blocks: [block], reach: { first, last } });
+    const known = this.#ofPools.get(key);
+    if (known === undefined)
+      this.#ofPools.set(key, { pool: block.pool, blocks: [block], reach: { first, last } });
     else {
-      lot.blocks.push(block);
-      if (first < lot.reach.first) lot.reach = { ...lot.reach, first };
-      if (last > lot.reach.last) lot.reach = { ...lot.reach, last };
+      known.blocks.push(block);
+      if (first < known.reach.first) known.reach = { ...known.reach, first };
+      if (last > known.reach.last) known.reach = { ...known.reach, last };
     }
   }
 
@@ -71,9 +72,9 @@ export class ForeignAddresses {
     return all;
   }
 
-  #othersOf(pool: Pool, family: Family): readonly Lot[] {
-    return [...this.#lots].flatMap(([key, lot]) =>
-      lot.pool !== pool.name && key.endsWith(`/${family}`) ? [lot] : [],
+  #othersOf(pool: Pool, family: Family): readonly PoolBlocks[] {
+    return [...this.#ofPools].flatMap(([key, one]) =>
+      one.pool !== pool.name && key.endsWith(`/${family}`) ? [one] : [],
     );
   }
 }

@@ -107,7 +107,7 @@ export async function divide(
 /** So many addresses are looked at one by one; the blocks of a larger one are listed. */
 const MOST_READS = 64n;
 
-/** Asks the authority: every block within it that there is. */
+/** Every block within it, read from the store. */
 async function hasSingles(store: Store, { cidr }: Block): Promise<boolean> {
   const network = parseCidr(cidr);
   if (network === undefined) return true;

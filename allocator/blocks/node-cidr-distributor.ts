@@ -28,9 +28,9 @@ export interface ClusterNode {
 export interface NodeFacts {
   /** All Nodes; may be behind. */
   nodes(): Iterable<ClusterNode>;
-  /** The Node as it is now, by the authority. */
+  /** The Node as it is now, read from the API server. */
   live(name: string): Promise<ClusterNode | undefined>;
-  /** No Node of the name has been there for as long as the grace is, and none is now, by the authority. */
+  /** No Node of that name was there for as long as the grace lasts, and the API server has none now. */
   gone(name: string): Promise<boolean>;
   /** Writes the CIDRs into exactly this Node; `changed`: it is gone, another, or has CIDRs by now, and nothing was written. */
   tell(node: ClusterNode, cidrs: readonly string[]): Promise<"told" | "changed">;

@@ -21,7 +21,7 @@ interface CidrsSeen {
   readonly known: ReadonlyMap<string, Stored<"block">>;
   readonly pools: readonly Pool[];
   readonly keep: (stored: Stored<"block">) => void;
-  /** Whether the Node that a record names is there and does not say that it has the CIDR, by the authority. */
+  /** Whether the Node that a record names is there and does not say that it has the CIDR, read from the API server. */
   readonly isLeft: (owner: string, cidr: string) => Promise<boolean>;
   readonly mayWrite: () => boolean;
 }

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import type { RecordReader } from "./reader.ts";
 import type { Spread } from "./spread.ts";
 
-/** What every act on the records needs: the authority, what is known of it, time and chance. */
+/** What every act on the records needs: the store, what is cached of it, a clock and randomness. */
 export interface Context {
   readonly store: Store;
   readonly view: RecordReader;

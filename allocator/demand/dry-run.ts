@@ -29,7 +29,7 @@ export interface DryRunResult {
 export type DryRun = Pick<Context, "view" | "clock"> & { readonly store: Reading };
 
 /**
- * The same planning as `reserve`, with reads of the authority in place of creates. `claimedEarlier`: addresses that others
+ * The same planning as `reserve`, with reads of the store in place of creates. `claimedEarlier`: addresses that others
  * of the same review would get before it.
  */
 export async function dryRun(

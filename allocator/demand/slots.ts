@@ -74,7 +74,7 @@ const RETRYABLE: ReadonlySet<RefusalCode> = new Set([
 
 /**
  * A set has as many claims to read as it has slots, and most of them are in use: those that look free in the view go
- * first, each group in the order of the list. Which one is free is settled with the authority all the same.
+ * first, each group in the order of the list. The store still decides which one is free.
  */
 function likelyFreeFirst(
   { view, clock }: Context,

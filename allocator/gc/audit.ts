@@ -24,7 +24,7 @@ export interface AuditInput {
   readonly blocks?: readonly Block[];
 }
 
-/** Compares the records with each other, in both directions. Pure: same books in, same findings out. */
+/** Compares the records with each other, in both directions. Pure: same records in, same findings out. */
 export function audit(auditInput: AuditInput): Finding[] {
   const claims = new Map(auditInput.claims.map((claim) => [claimKey(claim), claim])); // namespace/name -> claim
   return [

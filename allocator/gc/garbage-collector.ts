@@ -78,7 +78,7 @@ export class GarbageCollector {
       if (verdict.kind === "release") released++;
       if (verdict.kind === "retain") retained++;
     }
-    await this.#mendAll();
+    await this.#repairAll();
     const plan = await this.#planCollection();
     this.#firstSeen = plan.firstSeen;
     const orphans = await this.#countRemoved(plan.orphans, (stored) => freeOrphan(this.#context, stored));
@@ -137,7 +137,7 @@ export class GarbageCollector {
     return plans;
   }
 
-  async #mendAll(): Promise<void> {
+  async #repairAll(): Promise<void> {
     const { view, clock, log } = this.#context;
     const now = clock.now();
     const plans = await this.#inSlices(view.claims(), (part) => findBroken(view, this.#broken, now, part));
@@ -172,7 +172,7 @@ export class GarbageCollector {
     this.#context.log.error(message, { ...about, error: messageOf(error) });
   }
 
-  /** Judges one claim and does what was decided. The view's copy decides whether to look, the authority's what to do. */
+  /** Judges one claim and does what was decided. The cached copy decides whether to look, the stored one what to do. */
   async judgeClaim(hint: Stored<"claim">): Promise<RetentionDecision> {
     if (!this.#mayWrite()) return { kind: "keep" };
     if (hint.record.releasing === true) {

@@ -25,7 +25,7 @@ export interface OrphanPlan {
   readonly firstSeen: FirstSeen;
 }
 
-/** Decides which of the reservations, all of them if absent, to look at; the deletion itself asks the authority again. */
+/** Decides which of the reservations, all of them if absent, to look at; the deletion itself reads the store again. */
 export function findOrphans(
   view: RecordReader,
   firstSeen: FirstSeen,

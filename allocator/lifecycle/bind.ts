@@ -171,7 +171,7 @@ export function isDetached(claim: Claim): boolean {
 }
 
 /**
- * Binds the claim to the pod. Reads the authority, makes sure that every reservation may be relied on, then
+ * Binds the claim to the pod. Reads the store, makes sure that every reservation may be relied on, then
  * compares and sets. A claim that was seen before, given instead of its key, saves that read if it has not changed.
  * Throws REVISION_CONFLICT when the claim keeps changing.
  */
@@ -209,7 +209,7 @@ async function bindSeen(
 }
 
 /**
- * Read from the authority after the claim was seen: what is unmarked then, the garbage collector finds relied on, and
+ * Read from the store after the claim was seen: what is unmarked then, the garbage collector finds relied on, and
  * what is in no node's block stays so.
  */
 async function verifyReservations(context: Context, { addresses, nonce }: Claim): Promise<boolean> {

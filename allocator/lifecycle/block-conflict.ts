@@ -12,7 +12,7 @@ import { ensureUnmarked } from "./orphan-mark.ts";
 type RecordContext = Pick<Context, "store" | "view">;
 
 /**
- * The block whose owner has the address for itself; undefined: a reservation of it is good. Reads the authority, and makes
+ * The block whose owner has the address for itself; undefined: a reservation of it is good. Reads the store, and makes
  * the address a hole of a block that is not granted yet, which the grant then finds.
  *
  * To be asked after the reservation was made, or read again: the reservation is there before the block is looked for, and

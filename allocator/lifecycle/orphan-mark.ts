@@ -96,7 +96,7 @@ async function setMark(
 
 /**
  * Makes sure that a claim may rely on its reservation: there, of its nonce, not cooling, and without a mark.
- * Reads the authority; takes a mark away by compare-and-set. False: it may not.
+ * Reads the store; removes a mark by compare-and-set. False: it may not.
  */
 export async function ensureUnmarked(store: Store, address: string, nonce: string): Promise<boolean> {
   const change = { kind: "reservation", key: address, doing: "its mark was taken away" } as const;

@@ -124,7 +124,7 @@ function isUnused(claim: Claim, { fenced }: OwnerState): boolean {
 }
 
 /**
- * The facts from the authority. The claim must have been read before its owner: an owner that comes to be in between
+ * The facts from the store. The claim must have been read before its owner: an owner that comes to be in between
  * is seen, and one that goes is judged next time.
  */
 export async function observeOwner(claim: Claim, inventory: ClusterState): Promise<OwnerState> {

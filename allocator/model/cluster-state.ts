@@ -70,7 +70,7 @@ export type WorkloadAnswer = WorkloadState | "unknown" | "never admitted" | unde
 
 /**
  * The world outside Berth's records: what the API server holds in a cluster, what was admitted on the embedded
- * stack. `undefined` means that the authority has no such object now. Throws BerthError NOT_READY or
+ * stack. `undefined` means that no such object exists now. Throws BerthError NOT_READY or
  * STORE_UNAVAILABLE when it cannot know: absence is never guessed.
  */
 export interface ClusterState {

@@ -37,7 +37,7 @@ import {
 
 export type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 
-/** Whether a claim that lists these addresses has all of what the plan comes to, and nothing besides. */
+/** Whether a claim with these addresses has exactly what the plan comes to. */
 export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Address[]): boolean {
   return (
     familyPlans.length === 0 &&
@@ -46,7 +46,10 @@ export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Addres
   );
 }
 
-/** Decides; touches nothing. Same view in, same plan out. */
+/**
+ * Decides which addresses a request gets, and writes nothing: same view in, same plan out. Addresses that are named are checked
+ * one by one (`planExact`); for others the plan lists candidates in order (`candidatesFrom`), of which `acquire.ts` reserves one.
+ */
 export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   return isByInterface(ask) ? planInterfaces(view, ask, { planOne, wantedOf }) : planOne(view, ask);
 }
@@ -112,7 +115,7 @@ function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusa
   return nodeFits(nodes, [pool])[0] === "never" ? onOtherNodes([pool], namespace) : undefined;
 }
 
-/** What counts for the namespace already, as the claim's that this one takes over from. */
+/** Addresses that count for the namespace already, because this claim takes them over from another one. */
 function goingOver(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
   if (ask.takesOver === undefined) return [];
   return entry.filter((address) => {
@@ -121,7 +124,7 @@ function goingOver(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   });
 }
 
-/** What cools after a claim of this name, or after the one that it takes over from. */
+/** Addresses that are cooling down after a claim of this name, or after the one that this one takes over from. */
 function coolingAfter(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
   return entry.filter((address) => {
     const { claim, releasedAt } = view.reservation(address)?.record ?? {};
@@ -147,7 +150,7 @@ function beyondLimits(
   return undefined;
 }
 
-/** Addresses and families that contradict each other: to follow one of the two would not be what was asked for. */
+/** Refuses addresses and families that contradict each other: following either would not be what was asked for. */
 function familiesUnsaid(
   { families, interfaces }: AddressConstraints,
   entry: AddressEntry,
@@ -168,7 +171,7 @@ function familiesUnsaid(
   );
 }
 
-/** Why the addresses are not what is asked for, whoever has them. */
+/** Why the addresses do not fit the request, whoever has them. */
 export function unconstrained(
   view: RecordReader,
   ask: AddressConstraints,
@@ -182,7 +185,7 @@ export function unconstrained(
   return familiesUnsaid(ask, addresses);
 }
 
-/** Undefined: any. */
+/** The pools that the address may be of; undefined: any. */
 function poolsFor({ pools, interfacePools, interfaces }: AddressConstraints, address: Address) {
   if (interfacePools === undefined) return pools;
   const name = namesOf(interfaces ?? {}).find((one) => interfaces?.[one]?.includes(address));
@@ -213,7 +216,7 @@ function exactPlan(view: RecordReader, pool: Pool, address: Address): FamilyPlan
   };
 }
 
-/** What is asked for by no name: of which pools, of which families, and what of that is there already. */
+/** What a request that names no address is for: pools, families, and which of its addresses the claim has already. */
 function wantedOf(view: RecordReader, ask: AddressConstraints): WantedAny | Refusal {
   const all = sourcesFor(view, ask);
   if (isRefusal(all)) return all;
@@ -246,13 +249,13 @@ function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   return { kind: "take", keep, familyPlans };
 }
 
-/** A claim may have been for several interfaces, with more than one of a family. */
+/** One address of each family: a claim may have been for several interfaces, with more than one. */
 function firstOfEach(families: readonly Family[], addresses: readonly Address[]): readonly Address[] {
   const first = families.map((family) => addresses.find((address) => familyOf(address) === family));
   return addresses.filter((address) => first.includes(address));
 }
 
-/** Undefined: the family is only in pools that let addresses be kept and nothing more, and nobody insists on it. */
+/** Undefined: only disabled pools have the family, where addresses can be kept but not taken, and the request does not insist on it. */
 function planFamily(
   view: RecordReader,
   ask: AddressConstraints,
@@ -280,7 +283,7 @@ function planFamily(
   return {
     family,
     exact: false,
-    candidates: walk(view, allowed, family, `${ask.namespace}/${ask.name}`),
+    candidates: candidatesFrom(view, allowed, family, `${ask.namespace}/${ask.name}`),
     exhausted: (skipped) => poolExhausted(view, pools, family, skipped),
   };
 }
@@ -293,8 +296,8 @@ function oneMore(counts: ByFamily = {}, family: Family): ByFamily {
   return { ...counts, [family]: (counts[family] ?? 0) + 1 };
 }
 
-/** Free addresses of the sources in their order, each from where the identity's hash points. */
-function* walk(
+/** Free addresses of the sources in their order, in each beginning where the identity's hash points. */
+function* candidatesFrom(
   view: RecordReader,
   sources: readonly Source[],
   family: Family,

@@ -37,7 +37,7 @@ export function entryRefusal(view: RecordReader, pool: Pool, address: Address): 
   );
 }
 
-/** The words for an address that somebody else holds; `found` is what the authority answered, if it did. */
+/** The words for an address that somebody else holds; `found` is what the store answered, if it did. */
 export function addressTaken(
   view: RecordReader,
   pool: Pool,

@@ -73,7 +73,7 @@ export type Change<K extends Kind> =
   | { readonly type: "gone"; readonly key: string };
 
 /**
- * The authority. Uniqueness comes from `create` alone, every change from a compare-and-set on the revision.
+ * The records themselves. Uniqueness comes from `create` alone, every change from a compare-and-set on the revision.
  *
  * Every verb throws BerthError STORE_UNAVAILABLE, STORE_FULL, STORE_READ_ONLY or TIMED_OUT when it cannot know
  * or do, STATE_CORRUPT, naming the key, for a record that does not decode, and a write WRITE_REFUSED for one that a
@@ -93,7 +93,7 @@ export interface Store {
    * a store that writes one record at a time.
    */
   createClaim?(claim: Claim, reservations: readonly Reservation[]): Promise<ClaimCreated>;
-  /** Read from the authority, never from a cache. */
+  /** Read from where the records are, never from a cache. */
   get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined>;
   /**
    * Writes everything but the status; `conflict` when `seen` is no longer what is stored, or is gone. A claim that is

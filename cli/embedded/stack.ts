@@ -61,7 +61,7 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
  * Webhook, allocator and agent in one process on one SQLite file. The agent serves first, for a node without it starts
- * no pod: what it answers for a claim it reads from the file, and only a new choice waits for the mirror. Whatever was started is closed again, in reverse,
+ * no pod: what it answers for a claim it reads from the file, and only a new choice waits for the cache. Whatever was started is closed again, in reverse,
  * when a later part cannot start. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {

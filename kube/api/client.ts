@@ -40,7 +40,7 @@ export interface Selection {
   readonly labelSelector?: string;
 }
 
-/** Reads and writes go to the authority, never to a cache; unknown fields are refused instead of dropped. */
+/** Reads and writes go to the API server, never to a cache; unknown fields are refused instead of dropped. */
 const WRITE = { fieldManager: "berth", fieldValidation: "Strict" };
 const LENIENT_WRITE = { ...WRITE, fieldValidation: "Ignore" };
 

@@ -31,7 +31,7 @@ export function retryWhenFresh({ catchUp }: AdmissionContext, handler: Handler):
 const MAX_WAIT_MS = 1_000;
 const POLL_MS = 20;
 
-/** Waits until the mirror has heard of all pools that are stored now: true if that has brought it anything. */
+/** Waits until the cache has all pools that are stored now. True if that changed anything. */
 export async function waitForPools(
   { store, clock }: { readonly store: Pick<Store, "list">; readonly clock: Clock },
   cache: Pick<RecordCache, "poolRecord">,

@@ -74,22 +74,26 @@ export class CertificateRotator {
 
   /** Looks, and does what is to be done. Throws what `look` and writing throw. */
   async turn(): Promise<StepResult> {
-    const sight = await this.#options.look();
-    const step = await this.#withTrustReread(sight, this.observe(sight.known));
+    const snapshot = await this.#options.look();
+    const step = await this.#withTrustReread(snapshot, this.observe(snapshot.known));
     if (step.kind === "wait") return { kind: "rests", ms: step.ms };
-    const done = step.kind === "trust" ? await sight.trust(step.bundle) : await this.#write(sight, step);
+    const done =
+      step.kind === "trust" ? await snapshot.trust(step.bundle) : await this.#write(snapshot, step);
     return done ? { kind: "done", step } : { kind: "lost" };
   }
 
-  async #write(sight: Snapshot, step: Exclude<Step, { readonly kind: "wait" | "trust" }>): Promise<boolean> {
-    const { kept } = sight.known;
+  async #write(
+    snapshot: Snapshot,
+    step: Exclude<Step, { readonly kind: "wait" | "trust" }>,
+  ): Promise<boolean> {
+    const { kept } = snapshot.known;
     if (kept === undefined) return false;
     const next = await this.#after(kept, step);
     // Until when an old authority is needed must be known before its last certificate is written over.
-    if (differ(kept, next) && !(await sight.keepAuthority(next))) return false;
+    if (differ(kept, next) && !(await snapshot.keepAuthority(next))) return false;
     const beside = bundleOf(parseBundle(next.bundle));
     if (!kept.mixed && beside === kept.beside && next.leaf === kept.leaf) return true;
-    return await sight.keepServed({ beside, leaf: next.leaf, rotate: next.rotate });
+    return await snapshot.keepServed({ beside, leaf: next.leaf, rotate: next.rotate });
   }
 
   async #after(

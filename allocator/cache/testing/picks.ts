@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records put into a mirror, and what may be picked of its pools by them.
+// Records put into a cache, and what may be picked of its pools by them.
 import assert from "node:assert/strict";
 import { storedAs } from "../../../test/support/fixtures.ts";
 import { FAMILIES, fromNumber } from "../../ip/address.ts";

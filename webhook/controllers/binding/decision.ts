@@ -21,35 +21,35 @@ import { toldOf } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 
-/** What there is to do for a pod, so far as is known. */
+/** What to do for a pod, as far as the cache can tell. */
 export type BindDecision =
-  /** Bound already, or none of the binder's business. */
+  /** Bound already, or not the binder's to bind. */
   | { readonly kind: "settled" }
-  /** Until one of these claims changes, or what they are bound to. */
+  /** Wait until one of these claims changes, or what it is bound to. */
   | {
       readonly kind: "waits";
       readonly claims: readonly string[];
       readonly refusal: Refusal;
-      /** Its claim is gone, or is to be changed as the pod was told: nobody but the binder does. */
+      /** Its claim is gone, or must be changed to what the pod was told. Only the binder does that. */
       readonly settles: boolean;
     }
-  /** It is held for a while yet, and it may be scheduled meanwhile. */
+  /** The claim is still held for it; it may be scheduled before the hold ends. */
   | { readonly kind: "early"; readonly claim: Stored<"claim">; readonly afterMs: number }
   | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly target: BindTarget };
 
-/** What decides: the records, what may be true of a claim's binding, and the time. */
+/** What the decision rests on: the records, evidence about a claim's binding, and the time. */
 interface DecisionInput {
   readonly view: Pick<RecordReader, "claim">;
   readonly hints: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;
 }
 
-/** So long before a pod that is not scheduled is bound by its token: most are scheduled by then, which saves a write. */
+/** How long an unscheduled pod waits before it is bound by its token. Most are scheduled by then, which saves a write. */
 export const RESOLVE_TOKEN_AFTER_MS = 10_000;
 
 const SETTLED: BindDecision = { kind: "settled" };
 
-/** Looks at a pod without asking the API server. */
+/** Decides from the cache alone; the binder checks against the store when it writes. */
 export async function decideBinding(pod: ObservedPod, input: DecisionInput): Promise<BindDecision> {
   if (pod.exempt || pod.deleting || pod.ended) return SETTLED;
   const claimRefs = claimRefsFor(pod, pod.annotations);
@@ -77,7 +77,7 @@ function hasClaim(ref: ClaimRef, view: DecisionInput["view"]): boolean {
   return claim !== undefined && matchesRef(ref, claim.record);
 }
 
-/** A pod that passed the webhook was given a claim; it may not have come by yet, or be somebody else's by now. */
+/** A pod that passed the webhook was given a claim. It may not be in the cache yet, or be another pod's by now. */
 function withoutClaim(pod: ObservedPod, claimRefs: readonly ClaimRef[]): BindDecision {
   const named = pod.annotations[ASSIGNED_CLAIM];
   if (named === undefined) return SETTLED;
@@ -96,7 +96,7 @@ function bindTargetOf({ name, uid, node, annotations }: ObservedPod, token: stri
   return { name, uid, node, token, ...(assigned === undefined ? {} : { assigned }) };
 }
 
-/** Clocks of two hosts differ: a hold of tomorrow waits no longer than one of now. */
+/** Clocks of two hosts differ: a hold that begins in the future waits no longer than one that begins now. */
 function untilMeeting({ binding }: Claim, now: number): number {
   return Math.min(RESOLVE_TOKEN_AFTER_MS, RESOLVE_TOKEN_AFTER_MS - (now - (binding?.since ?? 0)));
 }

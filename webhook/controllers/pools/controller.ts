@@ -146,7 +146,7 @@ class Pools {
     if (item !== undefined) this.#items.set(item.metadata.name, withoutManagedFields(item));
   }
 
-  /** The list as it should be, if it is not: a pool that is deleted, past every webhook, stays until it holds nothing. What lets a pool go asks the authority, not the mirror. */
+  /** The finalizers as they should be; undefined if they are. A deleted pool stays until it holds nothing, which a live list decides, not the cache. */
   async #finalizersFor(
     { metadata }: KubeItem,
     { reserved }: PoolUsage,
