@@ -2,10 +2,10 @@
 import type { NodeNeed, Recallable } from "./block-plan.ts";
 
 /**
- * That pods have ended is known at once; what a node's blocks are used for its agent says now and then only. Which blocks that are used by
- * their owners' word are asked for all the same, where addresses are missing: no more than more addresses are said to be used than the node
- * has pods, and no more at a time than are missing. What is empty by now comes back at once, and of the others it is said what is used of them. Those of whom most is said in vain
- * come first, and a node that has not answered is asked for no more. Same input, same answer.
+ * The end of a pod is known at once, but a node's agent reports only now and then what its blocks are used for. Where addresses are
+ * missing, this chooses blocks to ask for although their owners report them as used: on each node no more than it reports in use beyond
+ * its pods, and in all no more than are missing. A block that is empty by now comes back at once; for any other, the agent reports its use
+ * again. Nodes with the largest surplus come first, and a node that has not answered is asked for no more. Same input, same answer.
  */
 export function blocksToDoubt<B extends Recallable>(
   blocks: readonly B[],

@@ -31,7 +31,7 @@ interface RunsOf extends Runs {
 
 const NONE: Held = { IPv4: 0, IPv6: 0 };
 
-/** Which addresses are reserved, in a node's block or in use by others, and so not to be picked; and how many of them each namespace holds or lets cool. */
+/** Which addresses cannot be picked, because they are reserved, in a node's block or in use by others; and how many each namespace holds or lets cool down. */
 export class AddressUse {
   readonly #pools: PoolIndex;
   readonly #blocks: BlockIndex;
@@ -96,7 +96,7 @@ export class AddressUse {
     this.#reopen(address);
   }
 
-  /** Somebody has the address, and not from Berth. */
+  /** The address is in use, and Berth did not give it. */
   occupy(address: Address, occupant: Occupant): void {
     this.vacate(address);
     this.occupants.set(address, occupant);
@@ -119,7 +119,7 @@ export class AddressUse {
     return this.#isOpen(pool, address) && this.#blocks.owning(address) === undefined;
   }
 
-  /** Whoever's blocks there are. */
+  /** All blocks, of any owner. */
   #isOpen(pool: Pool, address: Address): boolean {
     const occupant = this.occupants.get(address);
     if (classify(pool, address) !== "open" || this.reservations.has(address)) return false;
@@ -164,7 +164,7 @@ export class AddressUse {
     }
   }
 
-  /** Of every pool that contains the address: two that overlap must not stand, and may for a moment. */
+  /** Of every pool that contains the address. Pools must not overlap, but two may for a moment. */
   #runsOf(address: Address): readonly Runs[] {
     const family = familyOf(address);
     return this.#pools.ordered.flatMap((pool) => {

@@ -4,8 +4,8 @@ import { DEFAULT_COOLDOWN_MS } from "../pool/pool.ts";
 import type { RecordReader } from "./reader.ts";
 
 /**
- * How long, in ms, the address is nobody's after it was given back as one of this pool. A pool that is not known may be gone, or just made, and
- * another one may have the address: then what that one says counts, and where there is none the default.
+ * How long, in ms, the address cools down after it was given back to this pool. If the pool is not known (it is gone, or was just made),
+ * the pool that now contains the address decides, and without one the default applies.
  */
 export function cooldownOf(
   view: Pick<RecordReader, "pool" | "poolOf">,

@@ -51,7 +51,7 @@ export async function countPoolUsage(
   return usage;
 }
 
-/** An address of its own within a block counts there, unless it is a hole of that. */
+/** A single address inside a block counts for that block, unless it is a hole of it. */
 function countsItself(cache: RecordCache, record: Block): boolean {
   const around = record.within === undefined ? undefined : cache.block(record.within)?.record;
   const address = parseAddress(record.cidr.split("/")[0] ?? "");
@@ -107,7 +107,7 @@ function poolHolding(cache: RecordCache, address: Address, nonce: string): strin
   return reservation?.nonce === nonce && reservation.releasedAt === undefined ? reservation.pool : undefined;
 }
 
-/** Of which families, of those that have addresses for who names none, all of these are taken. A pool that is reserved whole, as one of MAC addresses, has none. */
+/** The families of which every address that may be had without naming it is taken. A pool that is reserved whole, such as one of MAC addresses, has no such family. */
 export function ranOutOf(cache: RecordCache, pool: Pool): readonly Family[] {
   return exhaustedOf(cache, pool).filter(
     (family) => unavailableByDefault(pool, family).size < sizeOfFamily(pool, family),
@@ -118,7 +118,7 @@ function sizeOfFamily(pool: Pool, family: Family): bigint {
   return intervalsOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
 }
 
-/** Of which families nothing is left but what may be had by explicit request. */
+/** The families of which only addresses that must be named are left. */
 export function exhaustedOf(cache: RecordCache, pool: Pool): readonly Family[] {
   return familiesOf(pool).filter(
     (family) => cache.unpickable(pool, family).size >= sizeOfFamily(pool, family),

@@ -10,7 +10,7 @@ import { ownAddressIn } from "./named-in-text.ts";
 
 const GIVING = FOREIGN_ROWS.filter(({ gives }) => gives === true);
 
-/** An address of Berth's in words of another system that Berth does not serve: that system would give it, and Berth may give it to another pod. */
+/** An address of a Berth pool, asked for in another system's words that Berth does not serve: that system would assign it, and Berth may give it to another pod. */
 export function givenElsewhere(
   view: Pick<RecordReader, "poolOf">,
   annotations: Labels,

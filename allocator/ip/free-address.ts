@@ -3,9 +3,9 @@
 import type { IntervalSet } from "./interval-set.ts";
 import { type Interval, sizeOf } from "./ip-range.ts";
 
-/** Candidates begin anywhere in a space of this size, so that no crowd of taken addresses sends all to the one behind it. */
+/** In spaces up to this size candidates start anywhere, so that allocators do not all collide behind a run of taken addresses. */
 const WHOLE = 4_294_967_296n;
-/** In a larger one they begin among this many first addresses: IPv6 texts stay short, and rarely do two meet. */
+/** In larger spaces they start among this many first addresses: IPv6 texts stay short, and two allocators rarely meet. */
 const SPREAD = 65_536n;
 
 /**

@@ -58,8 +58,8 @@ export function withGiven(allocation: AllocationRequest, claim: Claim | undefine
 }
 
 /**
- * What the plan goes by that the claim has already. For a request that names no interface those of the first one come first: of each
- * family it keeps one.
+ * The addresses that the claim has already, as the plan counts them. Those of the first interface come first: a request that names no
+ * interface keeps one of each family.
  */
 export function holdsOf(claim: Claim, held: readonly Address[] = claim.addresses): readonly Address[] {
   const first = addressesOn(claim, FIRST_INTERFACE);
@@ -91,7 +91,7 @@ interface Constrained {
   readonly followsClaim?: "any" | "handMade";
 }
 
-/** The request with what the claim says, where that goes. One that was made from a view may be about an older claim of the name. */
+/** The request with the existing claim's spec, where it follows that. A request built from the cache may be about an older claim of the same name. */
 export function withClaimSpec<T extends Constrained>(allocation: T, claim: Claim | undefined): T {
   const { followsClaim } = allocation;
   if (followsClaim === undefined || claim === undefined) return allocation;

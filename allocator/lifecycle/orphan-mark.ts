@@ -6,7 +6,7 @@ import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
-/** `relied`: a claim relies on it. `changed`: somebody else was at it in between; whoever it was settles it. */
+/** `relied`: a claim relies on it. `changed`: lost a compare-and-set; the other writer settles it. */
 type OrphanOutcome = "gone" | "relied" | "changed";
 
 /**

@@ -137,7 +137,7 @@ export async function observeOwner(claim: Claim, inventory: ClusterState): Promi
   return { owner, podLives, fenced };
 }
 
-/** Whom a hold is for is known by its token alone before its pod was met; a pod of the claim's own name is somebody else. */
+/** Until its pod was met, only the token says whom a hold is for; a pod of the claim's own name is another one. */
 async function podOf(
   { namespace, name, binding }: Claim,
   inventory: ClusterState,

@@ -26,7 +26,7 @@ export interface Cluster extends Backend {
 }
 
 const PAGE_SIZE = 500;
-/** Of lists of 100,000 most is let go of as soon as it is read. By itself V8 takes half as much again before it looks for what is free. */
+/** Most of a list of 100,000 is garbage as soon as it is read; left alone, V8 takes half as much memory again before it collects it. */
 const COLLECT_SOON = "--heap-growing-percent=20";
 
 /**

@@ -32,7 +32,7 @@ export function etcdAccessOf({ urls, ...files }: EtcdTarget): EtcdAccess {
   return { endpoints: readEndpoints(urls), ...Object.fromEntries(paths) };
 }
 
-/** Connects for `work`, and warns of what could not be read and was passed over. Throws CONFIG_INVALID or CERTIFICATE_INVALID, and what etcd cannot or will not do. */
+/** Connects for `work`, and warns of records that could not be read and were skipped. Throws CONFIG_INVALID, CERTIFICATE_INVALID, or the error of etcd. */
 export async function withEtcd<T>(
   { clock, random, stderr }: Pick<Io, "clock" | "random" | "stderr">,
   target: EtcdTarget,

@@ -10,7 +10,7 @@ const LABELS = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component
 const USUAL = { namespace: "berth-system", name: "berth-webhook" };
 const VARIABLE = "BERTH_DIALECTS";
 
-/** Which requests in other systems' words the cluster's webhook reads, by its Deployment; undefined: this user may not read that, or there is none. */
+/** Which requests in other systems' words the cluster's webhook reads, according to its Deployment; undefined: there is none, or this user may not read it. */
 export async function installedDialects(
   world: Pick<Objects, "object" | "objects">,
 ): Promise<Dialects | undefined> {

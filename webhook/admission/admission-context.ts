@@ -21,11 +21,11 @@ import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { ReadAccess } from "./disclosure.ts";
 import type { PendingClaimLimiter } from "./pending-claims.ts";
 
-/** Where admitted objects go: nowhere in a cluster, whose API server keeps them; into the table of admitted objects on the embedded stack. */
+/** Where admitted objects are kept: on the embedded stack in a table of their own; in a cluster nowhere, because the API server has them. */
 export interface ObjectStore {
   keep(object: KubeObject): Promise<void>;
   forget(kind: string, namespace: string, name: string): Promise<void>;
-  /** A workload counts as kept while its review reserves for it, or a garbage collector that passes takes that for waste. Returns the end of it. */
+  /** Counts a workload as kept while its review reserves for it: a garbage collector would take the claims for unneeded. Returns what ends that. */
   expect?(object: KubeObject): () => void;
 }
 

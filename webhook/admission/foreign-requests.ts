@@ -89,7 +89,7 @@ export function admitForeign(
   return isRefusal(told) ? denied(request.uid, told) : allowed(request.uid, [...told, ...warnings]);
 }
 
-/** Here for what it asks of others alone, or for its labels: it never came to `/mutate/pods`, and what its namespace says is not for it. */
+/** A pod that is reviewed only for its labels or for what it asks of other systems: it never came to `/mutate/pods`, and its namespace's defaults are not for it. */
 export async function onlyForeign(
   { inventory, dialects }: AdmissionContext,
   { metadata }: KubeObject,

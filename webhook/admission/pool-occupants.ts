@@ -31,7 +31,7 @@ export async function toldOfOccupants(
   return [...inUse(pool, found, list), ...overlaps(pool, facts)];
 }
 
-/** Without its occupant, if who makes the pool may not read of it: he may make pools, and perhaps read nobody's pods (ADR 0012). */
+/** Leaves the occupant out if the author of the pool may not read it: the right to make pools includes no right to read pods (ADR 0012). */
 async function nameable(
   [address, occupant]: Occupied,
   access: ReadAccess | undefined,

@@ -21,7 +21,7 @@ import { LiveObjects } from "./live-objects.ts";
 import { NodeAbsences } from "./node-grace.ts";
 
 export interface ClusterStates {
-  /** From the watches: costs nothing, may lag, and so must not decide to let anything go. NOT_READY before they are synced. */
+  /** From the watches: costs nothing, but may lag, so it must never decide to release anything. NOT_READY before they are synced. */
   readonly cached: ClusterState;
   /** From the API server, at each question. */
   readonly live: ClusterState;

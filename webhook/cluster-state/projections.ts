@@ -67,7 +67,7 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
   };
 }
 
-/** It is on a node, and has no address yet: until it has one, all of its labels and its networks may decide which pool it is served from. */
+/** It is on a node and has no address yet: until then all of its labels and networks may decide which pool serves it. */
 function isWaiting({ spec, json }: KubeObject): boolean {
   const isPlaced = spec.text("nodeName") !== "" && spec.get("hostNetwork") !== true;
   const status = json.at("status");

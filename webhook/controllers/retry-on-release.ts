@@ -56,7 +56,7 @@ export class Waiting {
   }
 }
 
-/** What may help those who wait: an address is given back or free, or a pool changes. Gives what takes the handlers away. */
+/** Calls back for what may help those that wait: an address is released or free, or a pool changes. Returns what removes the handlers. */
 export function onAddressFreed(cache: RecordCache, waiting: Waiting): readonly (() => void)[] {
   return [
     cache.onChange("reservation", (_, now) => {

@@ -11,7 +11,7 @@ import { type Json, MAPPINGS, timeOf } from "./crd-mapping.ts";
 
 /** The finalizer of what must not go while it is in use: pools that hold reservations, claims that are bound to a node. */
 export const IN_USE = "berth.dev/in-use";
-/** That of nearly every bound claim, once for all of them. */
+/** The finalizers of nearly every bound claim, shared by all of them. */
 const BY_USE: readonly string[] = [IN_USE];
 
 export function resourceOf(kind: Kind): Resource {

@@ -39,7 +39,7 @@ async function attach(
   if (verdict.kind === "refused") return verdict.error;
   if (verdict.kind === "repeat") return renew(verdict.attachment, ask, services);
   if (signal.aborted) return cancelledError(ask);
-  // A notice names the place only: said later, it would be about the sandbox that comes now.
+  // A report names only the interface: sent later, it would be about the sandbox that comes now.
   if (known?.noticePending === true) {
     await orAborted(services.detachReporter.deliver(known), signal);
     if (signal.aborted) return cancelledError(ask);
@@ -50,12 +50,12 @@ async function attach(
 }
 
 /**
- * To the runtime it may be a new sandbox of the old name, whose DEL waits in the spool: that one must not end it, nor
- * must the end of the old netns.
+ * The runtime may have created the sandbox anew under the same ID. Neither the spooled DEL of the old one nor the end of the
+ * old netns may detach the new one.
  */
 async function renew(known: Attachment, ask: AddRequest, services: AgentServices): Promise<Attachment> {
   const { startNs, netns } = ask;
-  // It may be going at this moment; that it was there once is what its end is found by.
+  // The netns may be going away at this moment; its end is only noticed because it was seen once.
   const netnsSeen = ask.netnsSeen || (known.netnsSeen && known.netns === netns);
   const renewed = startNs > known.startNs ? { ...known, startNs, netns, netnsSeen } : known;
   if (renewed !== known) await services.attachments.commit({ put: [renewed] });
@@ -73,8 +73,8 @@ function answerWith(attachment: Attachment, { version }: AddRequest, services: A
 }
 
 /**
- * What a DEL would do, for the runtime that never learned of the attachment. But the same client may ask once more: it
- * does when the agent hung up on it because it ends.
+ * Does what a DEL would do, because the runtime never learned of the attachment. The same client may still ask once more: it
+ * does when the agent hung up on it while shutting down.
  */
 async function takeBack(attachment: Attachment, services: AgentServices): Promise<void> {
   const { attachments, receipts, turns, clock, detachReporter, log } = services;

@@ -24,8 +24,8 @@ import { requestedMac } from "./reserved-mac.ts";
 const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
 
 /**
- * A network that is kept in etcd has its addresses from there and nowhere else. Otherwise claims first: a pod that has one must never get another address. Then what the configuration itself holds; a pod that was
- * served from there goes on so.
+ * A network that is kept in etcd gets its addresses from there and nowhere else. Otherwise claims come first: a pod that has one must
+ * never get another address. Then what the configuration itself has; a pod that was served from there stays there.
  */
 export async function assignAddresses(
   given: AddRequest,
@@ -50,7 +50,7 @@ export async function assignAddresses(
   return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
 }
 
-/** Undefined: no pool serves the pod out of blocks. A network that has addresses of its own and names no pool has none. */
+/** Undefined: no pool serves the pod out of blocks. A network with addresses of its own that names no pool uses none. */
 async function assignFromChosen(
   ask: AddRequest,
   services: AgentServices,
@@ -95,7 +95,7 @@ async function assignFromRanges(ask: AddRequest, services: AgentServices): Promi
   return commitAttachment(ask, services, { source: "ranges", result, positions });
 }
 
-/** Switching a network from host-local to Berth under running pods may leave few: whoever reads it sees where they are. */
+/** A network that was switched from host-local to Berth under running pods may have few addresses left: the refusal says where they are. */
 function withLeaseWords(refusal: Refusal, count: number, { dataDir, network }: NetworkKey): Refusal {
   const words = `host-local holds ${count} for containers that may be up, by its files in ${dataDir}/${network}; they are free when those end, or the node boots`;
   return { ...refusal, message: `${refusal.message}; ${words}` };
@@ -112,7 +112,7 @@ async function assignStatic(ask: AddRequest, services: AgentServices): Promise<A
   return commitAttachment(ask, services, { source: "static", result });
 }
 
-/** The static plugin prints a success without addresses here, on which every main plugin fails without a reason. */
+/** The static plugin would print a success without addresses here, and every main plugin then fails without a reason. */
 function nothingConfigured(ask: AddRequest, services: AgentServices): CniError {
   const { scope, ipam, args, containerID, interface: name } = ask;
   const first = services.attachments
@@ -125,7 +125,7 @@ function nothingConfigured(ask: AddRequest, services: AgentServices): CniError {
   }
   if (!services.blockFollower.makesBlocks) return noBlocks(ask, services);
   if (ipam.pools.length > 0) {
-    // With pools only an interface beside the one that has the claim comes here.
+    // With pools, only a further interface of a pod whose claim serves another one gets here.
     const words =
       args.pod === undefined
         ? "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both"
@@ -141,7 +141,7 @@ function nothingOf({ network }: NetworkKey): string {
 
 const ONE_AT_A_TIME = "a pool with blockSize (32 and 128: one address at a time)";
 
-/** In a cluster such a pod gets nothing of a pool without blocks: whoever made that pool should hear what to make instead. */
+/** In a cluster a pool without blocks gives such a pod nothing: the refusal says what to make instead. */
 function noBlocks({ scope, ipam }: AddRequest, { blockFollower }: AgentServices): CniError {
   if (ipam.pools.length === 0) {
     const words = `${nothingOf(scope)}; or make ${ONE_AT_A_TIME} that selects the pod or says default: true`;
@@ -159,8 +159,8 @@ function noBlocks({ scope, ipam }: AddRequest, { blockFollower }: AgentServices)
 }
 
 /**
- * Whether the pod has had an address of a block or of the configuration itself at this interface, in an earlier sandbox: it goes on so as
- * long as it lives. A claim of its name that somebody made meanwhile, or that was bound too late, is for the next pod.
+ * Whether an earlier sandbox of the pod had an address of a block or of the configuration itself at this interface: the pod keeps that
+ * source for its life. A claim of its name that was made meanwhile, or bound too late, is for the next pod.
  */
 function wasServedWithoutClaim(
   { args: { pod }, scope, interface: name }: AddRequest,

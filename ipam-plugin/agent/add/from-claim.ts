@@ -57,7 +57,7 @@ export async function findClaim(
   return first;
 }
 
-/** The claim that the very look for it has made. */
+/** The claim that this lookup has made. */
 function madeIn(found: ClaimMatch | NoClaim | Refusal): string | undefined {
   return found.kind === "found" && found.made !== undefined ? found.claim : undefined;
 }
@@ -214,7 +214,7 @@ async function waitForDetachment(
   await within(limit, (either) => services.attachments.untilDetached(other, either));
 }
 
-/** What cannot be seen counts as up: two sandboxes with one address are worse than one that waits. */
+/** A sandbox that cannot be checked counts as up: two sandboxes with one address are worse than one that waits. */
 async function mayBeUp({ netns, netnsSeen }: Attachment, { host }: AgentServices): Promise<boolean> {
   return !netnsSeen || (await host.look(netns)) !== "gone";
 }
@@ -264,7 +264,7 @@ function busy(claim: string | undefined, words: string): Refusal {
 }
 
 /**
- * The claim source counts this sandbox as attached and it is not: said through the journal, as after a DEL. It is no DEL,
+ * The claim source counts this sandbox as attached, and it is not: the journal has that reported, as after a DEL. It is no DEL,
  * so the same ADD may come again.
  */
 async function giveBack(

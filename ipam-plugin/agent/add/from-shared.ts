@@ -49,7 +49,7 @@ export async function assignFromShared(
   return cniError("INVALID_CONFIG", words);
 }
 
-/** In a cluster: an address that the pod was promised at admission is of a pool in the API server, and none of this network's. */
+/** In a cluster: an address that the pod got at admission is of a pool in the API server, and not of this network. */
 async function findPromised(
   ask: AddRequest,
   services: AgentServices,

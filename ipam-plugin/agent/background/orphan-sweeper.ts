@@ -15,7 +15,7 @@ type Swept = Pick<
   "attachments" | "turns" | "host" | "detachReporter" | "bootId" | "clock" | "log" | "claimSource"
 >;
 
-/** Sandboxes do not survive a reboot: lets go of everything that another boot attached. */
+/** Sandboxes do not survive a reboot: releases everything that an earlier boot attached. */
 export async function releasePreviousBoot({ attachments, bootId, clock, log }: Swept): Promise<void> {
   const lost = attachments.attached().filter((attachment) => attachment.bootId !== bootId);
   // The other boot's monotonic clock says nothing about this one's.
@@ -30,8 +30,8 @@ export async function releasePreviousBoot({ attachments, bootId, clock, log }: S
 }
 
 /**
- * Runs `work` if no sandbox has the claim, of the journal or told of by another one, and keeps the claim's ADDs waiting meanwhile: in the turn of a
- * claim none is between binding and journal.
+ * Runs `work` if no sandbox has the claim, in this journal or by another journal's report. ADDs of the claim wait meanwhile: while its
+ * lock is held, none is between binding and journal.
  */
 export async function ifUnused(
   claim: string,
@@ -52,7 +52,7 @@ export async function ifUnused(
 }
 
 /**
- * Finds sandboxes that went without a DEL: runtimes lose their records, and host-device sends none once the netns is
+ * Finds sandboxes that ended without a DEL: runtimes lose their records, and host-device sends none once the netns is
  * gone. A path that was there at ADD has to be found missing twice, half a minute apart.
  */
 export class OrphanSweeper {
@@ -74,7 +74,7 @@ export class OrphanSweeper {
     await this.#running;
   }
 
-  /** One look at every sandbox, at the age of the tombstones, and at what counts as in use on this node. */
+  /** Checks every sandbox once, the age of the tombstones, and what counts as in use on this node. */
   async look(): Promise<void> {
     await this.#lookAtSandboxes();
     await this.#lookAtClaims();

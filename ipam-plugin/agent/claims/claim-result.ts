@@ -121,7 +121,7 @@ export function ofWorkload(claim: Claim, pools: readonly string[]): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
-/** For a pod that asked and was never admitted, or whose claim somebody gave back while it lived. `inOthers`: in other systems' annotations alone, so that it may have been left to them. */
+/** For a pod that asked and was never admitted, or whose claim was released while it lived. `inOthers`: it asked in other systems' annotations only, so it may have been left to them. */
 export function missing(pod: Pick<PodRef, "namespace" | "name">, inOthers = false): Refusal {
   const key = `${pod.namespace}/${pod.name}`;
   const why = inOthers

@@ -13,9 +13,9 @@ import type { AgentServices, Request } from "../services/services.ts";
 
 /**
  * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
- * is none: other networks of the node may have plenty. Nor is a pool that does not exist in a cluster: it may be deleted or made at any
- * moment, and pods with claims are served without it; the log tells of it. A configuration that every ADD would refuse is one, in the same words.
- * 50 is said by the CNI binary when there is no agent, and here for as long as the agent has not loaded what pods may have claimed.
+ * is no error: other networks of the node may have plenty. Nor is a pool that does not exist in a cluster: it may be deleted or made at any
+ * moment, and pods with claims are served without it; the log says so. A configuration that every ADD would refuse is an error, in the same
+ * words. Code 50 comes from the CNI binary when there is no agent, and from here until the agent has loaded the claims of its pods.
  */
 export async function status(request: Request, services: AgentServices): Promise<Answer> {
   const { config } = request;
@@ -58,9 +58,9 @@ async function refusalOfShared(
 }
 
 /**
- * What of a network's own addresses or of the pools that it names keeps every ADD from being served, by the pools that there are. Those may be
- * made and deleted at any moment by who knows nothing of nodes, so that only a host without a kubelet, which would evict pods, says so
- * here; the log says it everywhere.
+ * Why the network's own addresses or the pools that it names would make every ADD fail, given the pools that exist. Pools are made and
+ * deleted by people who know nothing of nodes, and a kubelet would evict pods for it, so only a host without a kubelet gets this as an error;
+ * the log has it everywhere.
  */
 function refusalByPools(network: string, given: IpamConfig, services: AgentServices): CniError | undefined {
   const { blockFollower, networkWarnings, rangeOverlaps } = services;

@@ -77,7 +77,7 @@ export class AttachmentCache {
     return this.#at(this.#byPod.get(uid));
   }
 
-  /** Detached, and the claim's status does not say so yet. */
+  /** Detached attachments whose end the claim's status does not say yet. */
   unreported(): readonly Attachment[] {
     return this.#at(this.#pending);
   }

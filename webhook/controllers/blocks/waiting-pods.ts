@@ -35,7 +35,7 @@ const IN_VAIN_MS = 5_000;
 /** Where pods have addresses from elsewhere, one that is slow to start does not wait for Berth. */
 const SLOW_MS = 30_000;
 
-/** How long pods have been waiting for an address, by what one process has seen. Nothing rests on it but of which pools nodes have addresses. */
+/** How long pods have been waiting for an address, as one process has seen it. It only decides of which pools nodes get addresses. */
 export class WaitingPods {
   readonly #monotonic: () => number;
   #since = new Map<string, number>(); // UID -> when it was first seen waiting
@@ -111,7 +111,7 @@ function isFor(pool: Pool, networks: readonly string[]): boolean {
   return pool.spec.networks !== undefined && isOnNetwork(pool, networks);
 }
 
-/** What a network is called in its configuration, agents alone know; which NetworkAttachmentDefinitions a pod has, its annotations say. */
+/** Only agents know the name in a network's configuration; a pod's annotations say which NetworkAttachmentDefinitions it has. */
 function mayBeOn({ input, further }: WaitingPod): (pool: Pool) => boolean {
   const names = [...(input.networks ?? []), ...further.flat()];
   return (pool) => !namesAttachmentsAlone(pool) || isOnNetwork(pool, names);

@@ -23,7 +23,7 @@ export interface ClaimReport {
   readonly conditions: readonly Condition[];
 }
 
-/** The status that the claim should have, or undefined when it has it; `isKeptOut` by a pod that does without it. Agents write the phase once a pod has the claim. */
+/** The status that the claim should have; undefined if it has it. `isKeptOut`: a pod that does without the claim blocks it. Agents write the phase once a pod has the claim. */
 export function reportOn(
   item: KubeItem,
   verdict: ClaimVerdict,

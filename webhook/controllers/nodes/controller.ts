@@ -16,7 +16,7 @@ import { collisionWords, shortageWords } from "./words.ts";
 /** Nodes that are told in one pass why they have nothing: thousands may join at once. */
 const MOST_EVENTS = 50;
 
-/** Gives Nodes their podCIDRs for as long as this replica leads; where nothing is to be given it only takes back what is left. */
+/** Gives Nodes their podCIDRs while this replica leads; if there is nothing to give, it only takes back what is left. */
 export function startNodeCidrs(deps: ControllerDeps): Controller {
   return new NodeCidrs(deps).start();
 }

@@ -28,7 +28,7 @@ import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache
 /** How long an ADD waits for the watches and the binder (design, section 7). */
 export const BINDING_MS = 5_000;
 
-/** Something may be on its way. `cancelledError` is for when it did not come: it gives or throws what the ADD is answered. */
+/** The claim may be on its way. `cancelledError` gives or throws the answer to the ADD if it does not come. */
 interface Pending {
   readonly kind: "wait";
   giveUp(): ClaimMatch | Refusal;
@@ -182,7 +182,7 @@ function notBound(pod: PodName, name: string, node: string): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key, pod: pod.name, node });
 }
 
-/** Pools without blocks serve pods that were admitted: an agent in a cluster reserves nothing. One that is not there serves nobody. */
+/** Pools without blocks serve only admitted pods: an agent in a cluster reserves nothing. A pool that does not exist serves nobody. */
 function notAdmitted({ pod, pools }: AttachRequest, all: readonly Pool[] | undefined): Refusal {
   const strange = all && pools.find((name) => !all.some((pool) => pool.name === name));
   if (all !== undefined && strange !== undefined) return unknownPool({ pools: () => all }, strange);

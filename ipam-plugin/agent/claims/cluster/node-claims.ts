@@ -99,7 +99,7 @@ export class NodeClaims implements ClaimSource {
     this.#options.checkAfter(notice.claim, 0);
   }
 
-  /** Nothing has to be remembered: that no sandbox has a claim which is bound to this node can be seen at any time. */
+  /** Nothing has to be remembered: whether a sandbox has a claim that is bound to this node can be checked at any time. */
   async detached({ claim, attachment }: SandboxEvent): Promise<void> {
     const holder = this.#holders.get(claim);
     if (holder?.attachment.containerID === attachment.containerID) {
@@ -236,7 +236,7 @@ export class NodeClaims implements ClaimSource {
     return last;
   }
 
-  /** While the pod is there its sandbox may be made again; from memory if it is seen, else by the API server's word. */
+  /** While the pod exists its sandbox may be created again. Answered from memory if the pod is seen there, else by the API server. */
   async #mayComeBack({ namespace }: Claim, binding: Binding): Promise<boolean> {
     const { view, livePod } = this.#options;
     const place = { namespace, name: binding.podName };
