@@ -5,7 +5,8 @@ import { ANNOTATION_FORMATS } from "../allocator/manifest/annotations.ts";
 import { type DialectRow, fieldPattern } from "../allocator/manifest/dialect-row.ts";
 import { DIALECT_ROWS, EMPTY_LIST } from "../allocator/manifest/dialect-rows.ts";
 import { LABEL_ROWS, NAMED_ROWS, READ_ROWS } from "../allocator/manifest/dialects.ts";
-import { FOREIGN_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
+import { FOREIGN_ROWS, GIVING_ROWS, NAMESPACE_ROWS } from "../allocator/manifest/foreign-requests.ts";
+import { NAMESPACE_ONLY } from "../allocator/manifest/near-keys.ts";
 import { ASSIGNED } from "../allocator/manifest/opt-in.ts";
 import { LABELS, OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
 import { SYSTEM_NAMES, SYSTEMS } from "../allocator/model/dialect.ts";
@@ -92,11 +93,13 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
     ),
   "foreign.pods.berth.dev asks-elsewhere": () =>
     any(
-      inAny(keysOf(FOREIGN_ROWS), OBJECT),
+      inAny(keysOf([...FOREIGN_ROWS, ...NAMESPACE_ONLY]), OBJECT),
       ...further(FOREIGN_ROWS, OBJECT),
       // the chart puts those of systems that are not read in the place of it
       `${OBJECT}.orValue({}).exists(key, ${NOT_READ})`,
     ),
+  // the chart takes keys out that stand behind another one
+  "given.pods.berth.dev names-an-address": () => inAny(["", ...keysOf(GIVING_ROWS)], OBJECT),
   "changes.pods.berth.dev assigned-changes": () => {
     const changed = `${OBJECT}[?key] != ${OLD_OBJECT}[?key]`;
     const rows = [...readOn("pod"), ...FOREIGN_ROWS].filter(({ matches }) => matches === undefined);
@@ -125,10 +128,10 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       inAny(requests(), OBJECT, TEMPLATE, JOB_TEMPLATE),
       ...[OBJECT, TEMPLATE, JOB_TEMPLATE].map((one) => `${one}.orValue({}).exists(key, ${BERTHS})`),
       ...further(readOn("pod"), TEMPLATE),
-      ...further(NAMED_ROWS, OBJECT),
+      ...further(readOn("pod"), OBJECT),
       // these are told of here, whoever reads them
       `${OBJECT}.orValue({}).exists(key, ${NOT_READ})`,
-      inAny(keysOf(FOREIGN_ROWS), OBJECT, TEMPLATE),
+      inAny(keysOf([...FOREIGN_ROWS, ...NAMESPACE_ONLY]), OBJECT, TEMPLATE),
       ...further(FOREIGN_ROWS, TEMPLATE),
       ...[LABELS_OF, TEMPLATE_LABELS].map((one) => `${one}.orValue({}).exists(key, ${STRAY})`),
       // what is asked for no more
@@ -138,7 +141,8 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
   "labels.namespaces.berth.dev stray": () => `${LABELS_OF}.orValue({}).exists(key, ${STRAY})`,
   "namespaces.berth.dev opted-in": () =>
     any(inAny(OWN_REQUESTS, OBJECT), `${OBJECT}.orValue({}).exists(key, ${BERTHS})`),
-  "foreign.namespaces.berth.dev asks-elsewhere": () => inAny(keysOf(NAMESPACE_ROWS), OBJECT),
+  "foreign.namespaces.berth.dev asks-elsewhere": () =>
+    any(inAny(keysOf(NAMESPACE_ROWS), OBJECT), ...further(NAMESPACE_ROWS, OBJECT)),
 };
 
 /** An own key asks whatever it says: an empty one is refused. */
@@ -220,7 +224,7 @@ function keysBySystem(): string {
     "# Written by `node scripts/dialects.ts --write`: the annotations of each system that Berth reads.",
   ];
   for (const system of SYSTEM_NAMES) {
-    const rows = READ_ROWS.filter((row) => row.system === system);
+    const rows = [...READ_ROWS, ...GIVING_ROWS].filter((row) => row.system === system);
     const keys = [...new Set(rows.filter(({ matches }) => matches === undefined).map(({ key }) => key))];
     lines.push(`${system}:`, ...keys.map((key) => `  - ${key}`));
   }

@@ -3,12 +3,10 @@
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { FOREIGN_ROWS } from "../manifest/foreign-requests.ts";
+import { GIVING_ROWS } from "../manifest/foreign-requests.ts";
 import { LONGEST_VALUE } from "../manifest/merged-request.ts";
 import { type Dialects, SYSTEMS } from "../model/dialect.ts";
 import { ownAddressIn } from "./named-in-text.ts";
-
-const GIVING = FOREIGN_ROWS.filter(({ gives }) => gives === true);
 
 /** An address of a Berth pool, asked for in another system's words that Berth does not serve: that system would assign it, and Berth may give it to another pod. */
 export function givenElsewhere(
@@ -16,7 +14,7 @@ export function givenElsewhere(
   annotations: Labels,
   dialects: Dialects | undefined,
 ): Refusal | undefined {
-  for (const { key, system } of GIVING) {
+  for (const { key, system } of GIVING_ROWS) {
     const value = annotations[key] ?? "";
     if (dialects?.[system] === "none") continue;
     const whose = `annotation ${key} is ${SYSTEMS[system]}'s`;

@@ -232,11 +232,11 @@ export function identityOfPods(
 }
 
 /** Of a pod that named addresses and has others in place of some of them (`berth.dev/fallback: any`). */
-export function fallenBack(named: readonly Address[], got: readonly Address[]): string[] {
+export function fallenBack(named: readonly Address[], got: readonly Address[], who = "this pod"): string[] {
   const lacking = named.filter((address) => !got.includes(address));
   const others = got.filter((address) => !named.includes(address));
   if (lacking.length === 0 || others.length === 0) return [];
   return [
-    `${lacking.join(", ")} ${lacking.length === 1 ? "is" : "are"} not to be had now; by berth.dev/fallback this pod has ${others.join(", ")} instead`,
+    `${lacking.join(", ")} ${lacking.length === 1 ? "is" : "are"} not to be had now; by berth.dev/fallback ${who} has ${others.join(", ")} instead`,
   ];
 }

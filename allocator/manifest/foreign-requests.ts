@@ -25,6 +25,8 @@ const LONGEST = 100;
 
 /** Keys on pods that Berth knows and does not read, whatever the administrator says. */
 export const FOREIGN_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(({ read }) => read === undefined);
+/** Those whose system would give what they name: of Berth's it is refused. */
+export const GIVING_ROWS: readonly DialectRow[] = FOREIGN_ROWS.filter(({ gives }) => gives === true);
 
 /** What each of a pod's annotations would have to be for Berth, in one line each. */
 export function foreignRequests(annotations: Labels, dialects?: Dialects): Foreign {
@@ -33,13 +35,8 @@ export function foreignRequests(annotations: Labels, dialects?: Dialects): Forei
 
 /** Keys that are for pods and stand on a namespace, where nobody but another system may heed them. */
 const MISPLACED_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(
-  ({ on, matches, containing, asks, beside, writtenOnNamespaces }) =>
-    !on.includes("namespace") &&
-    asks !== "mac" &&
-    matches === undefined &&
-    containing === undefined &&
-    beside === undefined &&
-    writtenOnNamespaces !== true,
+  ({ on, beside, gives, writtenOnNamespaces }) =>
+    !on.includes("namespace") && (beside === undefined || gives === true) && writtenOnNamespaces !== true,
 );
 
 /** Keys on namespaces that ask another system, or that Berth reads on pods alone. */
@@ -58,7 +55,7 @@ function toldOf(annotations: Labels, dialects: Dialects | undefined, place: "pod
   const told = rows.flatMap((row) => {
     const key = keyOf(row, annotations);
     const isMisplaced = MISPLACED_ROWS.includes(row) && place === "namespace";
-    const words = key && (wordsOf(row, key, dialects) ?? (isMisplaced ? forPodsAlone(row) : undefined));
+    const words = key && (wordsOf(row, key, dialects) ?? (isMisplaced ? forPodsAlone(row, key) : undefined));
     const saysMore = isMisplaced && row.asks === undefined && row.refusal === undefined;
     const isUnread = row.refusal === undefined && row.beside === undefined;
     if (words !== undefined && isServed && isUnread) return [{ words: besideOwn(row, key), isBeside: true }];
@@ -85,8 +82,8 @@ function shown(key: string): string {
 }
 
 /** Of a key that stands on a namespace. */
-function forPodsAlone({ key, system, asks }: DialectRow): string {
-  const whose = `annotation ${key} is ${SYSTEMS[system]}'s, and berth reads it on pods and templates alone, not on a namespace`;
+function forPodsAlone({ system, asks }: DialectRow, key: string): string {
+  const whose = `annotation ${shown(key)} is ${SYSTEMS[system]}'s, and berth reads it on pods and templates alone, not on a namespace`;
   return asks === "pools" ? `${whose}; write ${POOLS} here, or it into them` : `${whose}; write it into them`;
 }
 

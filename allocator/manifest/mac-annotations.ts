@@ -48,6 +48,14 @@ export function otherMac(names: readonly string[]): Refusal {
   return refuse("REQUEST_INVALID", words, { annotation: MAC });
 }
 
+/** Of interfaces that no annotation makes: who sets their MAC addresses has to be told. */
+export function toldOfUnwritten(names: readonly string[]): readonly string[] {
+  if (names.length === 0) return [];
+  return [
+    `MAC address: no network annotation of the pod makes ${names.join(", ")}, so that its runtime has to be told the MAC address otherwise; without it the pod does not start`,
+  ];
+}
+
 /** The pod's networks with the MAC addresses (interface -> MAC) of those that they make. */
 export function withMacs(annotations: Labels, macs: ReadonlyMap<string, string>): Written {
   const changed: Record<string, string> = {};

@@ -87,4 +87,5 @@ export function forNamespacesAlone(annotations: Labels, dialects?: Dialects): re
   );
 }
 
-const NAMESPACE_ONLY = DIALECT_ROWS.filter(({ on }) => !on.includes("pod"));
+/** Keys that a system reads on namespaces and nowhere else. */
+export const NAMESPACE_ONLY = DIALECT_ROWS.filter(({ on }) => !on.includes("pod"));

@@ -16,7 +16,7 @@ import { hasMacsAlone } from "../pool/special-addresses.ts";
 import { quoted } from "./refusal-messages.ts";
 
 /** The networks that a pod, or one of its interfaces, is attached to, so far as is known. */
-interface Networks {
+export interface Networks {
   readonly names: readonly string[];
   /** To no other. */
   readonly isAll: boolean;

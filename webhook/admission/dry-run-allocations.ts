@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { readingAhead } from "../../allocator/cache/read-ahead.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
 import { type DryRun, describeDryRun, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
+import { fallenBack } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
@@ -52,6 +53,7 @@ async function previewAll(
 ): Promise<string[] | Objection> {
   const told: string[] = [];
   const keeping: string[] = [];
+  const fallen: string[] = [];
   const claimedEarlier = new Set<Address>();
   const own = new Set(allocations.map(({ key }) => claimKey(key)));
   for (const allocation of allocations) {
@@ -63,13 +65,16 @@ async function previewAll(
       continue;
     }
     for (const { address } of would.addresses) claimedEarlier.add(address);
-    const { key, identity } = allocation;
+    const { key, identity, ask } = allocation;
+    const got = would.addresses.map(({ address }) => address);
+    if (ask.fallback !== undefined && would.keeps.length === 0)
+      fallen.push(...fallenBack(ask.entry ?? [], got, key.name));
     // a slot's next pod takes any free entry
     const kept = identity.ordinal === undefined ? undefined : describeKept(key.name, would);
     if (kept !== undefined) keeping.push(kept);
     else if (tell) told.push(describeDryRun(key.name, would));
   }
-  return [...(tell ? keeping : firstOf(keeping)), ...told];
+  return [...(tell ? keeping : firstOf(keeping)), ...(tell ? fallen : firstOf(fallen)), ...told];
 }
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */

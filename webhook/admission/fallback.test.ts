@@ -56,7 +56,39 @@ describe("a pod that takes any address if the one it names is taken", () => {
     await using world = await occupied();
     const object = pod("b", { annotations: asking(TAKEN) });
     const { warnings = [] } = await send(world, "/mutate/pods", object, { dryRun: true });
-    assert.match(warnings.join(), /^this pod would get 10\.20\.0\.(?!70 )\d+ from pool db$/);
+    assert.match(
+      warnings.join(),
+      /^this pod would get (10\.20\.0\.(?!70 )\d+) from pool db,10\.20\.0\.70 is not to be had now; by berth\.dev\/fallback this pod has \1 instead$/,
+    );
+  });
+
+  it("is told by its workload, whose pods nobody reads the warnings of", async () => {
+    await using world = await occupied();
+    const annotations = asking(`${TAKEN};10.20.0.80`);
+    for (const kind of ["StatefulSet", "Deployment"] as const) {
+      const { warnings = [] } = await send(
+        world,
+        "/validate/workloads",
+        workload(kind, "web", { replicas: 1, annotations }),
+      );
+      assert.match(
+        warnings.join(),
+        /10\.20\.0\.70 is not to be had now; by berth\.dev\/fallback web-0 has 10\.20\.0\.\d+ instead/,
+      );
+    }
+  });
+
+  it("has it in Multus' list, too, which says to the plugin what it is to have", async () => {
+    await using world = await occupied();
+    const key = "k8s.v1.cni.cncf.io/networks";
+    const networks = [{ name: "lan", ips: [`${TAKEN}/24`] }, { name: "other" }];
+    const annotations = { [key]: JSON.stringify(networks), ...ANY };
+    const made = await createPod(world, pod("b", { annotations }), "b");
+    const [, got = ""] = /^(\S+)@net1$/.exec(given(made)) ?? [];
+    assert.match(got, /^10\.20\.0\.(?!70$)\d+$/);
+    const [lan, other] = JSON.parse(annotationsOf(made)[key] ?? "[]");
+    assert.deepEqual(lan.ips, [`${got}/24`]);
+    assert.deepEqual(other, { name: "other" });
   });
 
   it("takes it of the pools that it names, and of each family by itself", async () => {

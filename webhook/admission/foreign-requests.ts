@@ -96,7 +96,8 @@ export async function onlyForeign(
 ): Promise<boolean> {
   const { annotations, labels, namespace } = metadata;
   const { asks, beside } = foreignRequests(annotations, dialects);
-  if (asks.length === 0 && beside.length === 0 && !hasStrayLabels(labels)) return false;
+  const others = [...asks, ...beside, ...forNamespacesAlone(annotations, dialects)];
+  if (others.length === 0 && !hasStrayLabels(labels)) return false;
   const sends = isReadWith(dialects);
   if (optingKeysIn(annotations).some(sends)) return false;
   return !optsIn((await namespaceOf(inventory, namespace)).labels);
@@ -140,5 +141,8 @@ function judge(
   changed = annotations,
 ): readonly string[] | Refusal {
   const given = givenElsewhere(view, changed, dialects);
-  return given ?? judgeForeign(foreignRequests(annotations, dialects), choice);
+  const { asks, beside } = foreignRequests(annotations, dialects);
+  return (
+    given ?? judgeForeign({ asks, beside: [...beside, ...forNamespacesAlone(annotations, dialects)] }, choice)
+  );
 }

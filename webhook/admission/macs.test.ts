@@ -17,6 +17,7 @@ import {
   review,
   workload,
 } from "../../test/support/objects.ts";
+import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { mutatePods } from "./mutate-pod.ts";
 import { validatePods } from "./validate-pod.ts";
@@ -243,5 +244,19 @@ describe("kube-ovn's keys of an interface", () => {
     const networks = { [NETWORKS]: '[{"name":"lan","ips":["10.20.0.10/24"]}]' };
     assert.equal((await asking(world, { ...networks, [KEY]: "10.20.0.9" }, { dialects })).allowed, true);
     assert.deepEqual(await told(world), ["10.20.0.9@net1"]);
+  });
+
+  it("of the first interface is told of on a workload, whose pods nobody reads the warnings of", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const annotations = { "berth.dev/ips": "10.20.0.60", "berth.dev/mac": OURS };
+    const { warnings = [] } = await send(
+      world,
+      "/validate/workloads",
+      workload("StatefulSet", "web", { replicas: 1, annotations }),
+    );
+    assert.match(
+      warnings.join(),
+      /no network annotation of the pod makes eth0, .*without it the pod does not start/,
+    );
   });
 });

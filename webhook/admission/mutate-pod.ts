@@ -24,8 +24,9 @@ import {
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { notesOn } from "../../allocator/manifest/dialects.ts";
+import { withGivenIps } from "../../allocator/manifest/fallback-annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { otherMac, strangeMac, withMacs } from "../../allocator/manifest/mac-annotations.ts";
+import { otherMac, strangeMac, toldOfUnwritten, withMacs } from "../../allocator/manifest/mac-annotations.ts";
 import {
   idleRequests,
   requestsOfHost,
@@ -37,6 +38,7 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { macsTold } from "../../allocator/model/interface-macs.ts";
+import { readTold, toldAs } from "../../allocator/model/interfaces.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -126,7 +128,7 @@ async function decide(
   const resolved = await permitted(admission, pod, plain);
   const warnings = [...lostLater(admission, own, input.podIdentity), ...told];
   return request.dryRun
-    ? await dryRunReview(admission, request, resolved, warnings)
+    ? await dryRunReview(admission, request, { pod, allocation: resolved, warnings })
     : await admit(admission, request, { pod, allocation: resolved, warnings });
 }
 
@@ -172,13 +174,20 @@ async function permitted(
 async function dryRunReview(
   admission: AdmissionContext,
   request: AdmissionRequest,
-  resolved: PodAllocation,
-  warnings: readonly string[],
+  { pod, allocation: resolved, warnings }: Admitted,
 ): Promise<AdmissionResponse> {
   const { context, inventory } = admission;
+  const { annotations } = pod.metadata;
   const would = await dryRunPod(context, inventory, resolved);
   if (isRefusal(would)) return denied(request.uid, would);
-  return allowed(request.uid, [describeDryRun("this pod", would), ...warnings]);
+  const got = would.addresses.map(({ address }) => address);
+  const macs = withMacs(annotations, macsTold(toldAs(got, would.interfaces)));
+  return allowed(request.uid, [
+    describeDryRun("this pod", would),
+    ...fallenBack(namedIn(resolved), got),
+    ...warnings,
+    ...toldOfUnwritten(macs.unwritten),
+  ]);
 }
 
 interface Admitted {
@@ -197,9 +206,13 @@ async function admit(
   const { record } = got.claim;
   const token = tokenFor(record, allocation);
   if (isRefusal(token)) return denied(request.uid, token);
-  const macs = withMacs(pod.metadata.annotations, macsTold(got.told));
+  const { annotations } = pod.metadata;
+  const named = namedIn(allocation);
+  const ips = named.length === 0 ? {} : withGivenIps(annotations, readTold(got.told));
+  const macs = withMacs({ ...annotations, ...ips }, macsTold(got.told));
   if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
   const assigned = {
+    ...ips,
     ...macs.annotations,
     [ASSIGNED_CLAIM]: record.name,
     [ASSIGNED_ADDRESSES]: got.told.join(","),
@@ -209,7 +222,7 @@ async function admit(
   const told = record.handMade === true ? [] : warnings;
   const besides = {
     nodes: nodesOf(admission, got.addresses),
-    warnings: [...fallenBack(namedIn(allocation), got.addresses), ...told, ...unwrittenMacs(macs.unwritten)],
+    warnings: [...fallenBack(named, got.addresses), ...told, ...toldOfUnwritten(macs.unwritten)],
   };
   return answer(request, pod, assigned, besides);
 }
@@ -217,13 +230,6 @@ async function admit(
 function namedIn(allocation: PodAllocation): readonly Address[] {
   const { fallback, entry = [] } = allocation.kind === "one" ? allocation.allocation.ask : {};
   return fallback === undefined ? [] : entry;
-}
-
-function unwrittenMacs(names: readonly string[]): readonly string[] {
-  if (names.length === 0) return [];
-  return [
-    `MAC address: no network annotation of the pod makes ${names.join(", ")}, so that its runtime has to be told the MAC address otherwise; without it the pod does not start`,
-  ];
 }
 
 /** The token of this review's own hold. That of another pod's is told to nobody: whoever has it may have the claim. */

@@ -107,7 +107,7 @@ describe("the webhook configurations", () => {
 
   it("leave Kubernetes' own namespace, Berth's own, host networks and mirror pods alone", () => {
     const pods = ALL.filter((entry) => entry.clientConfig.service.path.endsWith("/pods"));
-    assert.equal(pods.length, 7);
+    assert.equal(pods.length, 8);
     for (const entry of pods) {
       const [own] = selecting(entry);
       assert.deepEqual(own, {

@@ -16,6 +16,7 @@ import {
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { toldOfUnwritten, withMacs } from "../../allocator/manifest/mac-annotations.ts";
 import {
   idleRequests,
   requestsOfHost,
@@ -25,6 +26,8 @@ import {
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
+import { macsTold } from "../../allocator/model/interface-macs.ts";
+import { toldAs } from "../../allocator/model/interfaces.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
 import {
   type AdmissionRequest,
@@ -112,9 +115,21 @@ async function judgeWorkload(
         ...idleInTemplate(admission, object, { template, own: annotations }),
         ...notesOn(annotations),
         ...fallback,
+        ...toldOfMacs(template, object),
       ]
     : [];
   return [...withdrawn, ...told, ...idle, ...others, ...lost];
+}
+
+/** Of what the first of its pods is to have by name: its runtime has to know, and nobody reads what its pods are told. */
+function toldOfMacs(
+  { request: { entries: [entry] = [], interfaces } }: Template,
+  object: KubeObject,
+): readonly string[] {
+  if (entry === undefined) return [];
+  return toldOfUnwritten(
+    withMacs(templateAnnotations(object), macsTold(toldAs(entry, interfaces))).unwritten,
+  );
 }
 
 /** What Berth writes into pods asks for no address in a template either, nor on the object. */
