@@ -2,6 +2,7 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { parseDuration } from "../../allocator/base/go-duration.ts";
+import { readEntriesOn, readPoolsOn } from "../../allocator/manifest/interface-values.ts";
 import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM } from "../apply/kinds.ts";
 import { holdingsOf } from "../apply/object-addresses.ts";
@@ -32,8 +33,16 @@ export const reserve: Command = {
     "reserve [NAMESPACE/]NAME --address A[,B] | --pool P[,Q] [-n NS] [--dry-run] [--data DIR | --context NAME]",
   ],
   flags: {
-    address: { type: "string", value: "A[,B]", about: "these addresses, one of each family" },
-    pool: { type: "string", value: "P[,Q]", about: "any address of these pools, the first with room" },
+    address: {
+      type: "string",
+      value: "A[,B]",
+      about: "these addresses, one of each family, or with interfaces: A,B@net1",
+    },
+    pool: {
+      type: "string",
+      value: "P[,Q]",
+      about: "any address of these pools, the first with room; or with interfaces: P,Q@net1",
+    },
     "dry-run": DRY_RUN,
     timeout: {
       type: "string",
@@ -82,16 +91,32 @@ function timeoutOf(text: string | undefined): number {
   throw usageError(`--timeout ${JSON.stringify(text)} is no duration such as 30s or 2m`);
 }
 
-function requestOf(args: Arguments): Readonly<Record<string, readonly string[]>> {
+function requestOf(args: Arguments): object {
   const [addresses, pools] = [args.text("address"), args.text("pool")];
   if ((addresses === undefined) === (pools === undefined))
     throw usageError("give either --address or --pool");
   const words = (text: string) => text.split(",").map((word) => word.trim());
   const wrong = words(addresses ?? "").find((word) => word.includes("/"));
   if (wrong !== undefined) throw noAddress(wrong, "--address");
+  if (`${addresses ?? pools}`.includes("@")) return requestOn(addresses, pools);
   return {
     ...(addresses === undefined ? {} : { addresses: words(addresses) }),
     ...(pools === undefined ? {} : { pools: words(pools) }),
+  };
+}
+
+/** With interfaces, as annotations have them: `10.20.0.51,10.30.0.51@net1`, `db,lan@net1`. */
+function requestOn(addresses: string | undefined, pools: string | undefined): object {
+  const read =
+    addresses === undefined ? readPoolsOn(pools ?? "", "--pool") : readEntriesOn(addresses, "--address");
+  if (isRefusal(read)) throw usageError(read.message.replace(/^annotation /, ""));
+  const { entries, interfaces, interfacePools } = read;
+  const [entry, ...more] = entries ?? [];
+  if (more.length > 0) throw usageError("--address takes the addresses of one claim");
+  return {
+    ...(entry && { addresses: entry }),
+    ...(interfaces && { interfaces }),
+    ...(interfacePools && { interfacePools }),
   };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { isExempt, MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
 import {
   type BindingEvidence,
@@ -284,8 +285,12 @@ export function waitingFor(facts: PodFacts, podName: string, nodeName: string): 
 
 /** The annotations that ask for something, as they were written; empty: it asks for nothing. */
 export function requestedBy({ metadata }: KubeObject): string {
-  const keys = requestKeysIn(metadata.annotations);
-  return keys.map((key) => `${key}=${metadata.annotations[key]}`).join(" ");
+  return requestedIn(metadata.annotations);
+}
+
+export function requestedIn(annotations: Labels): string {
+  const keys = requestKeysIn(annotations);
+  return keys.map((key) => `${key}=${annotations[key]}`).join(" ");
 }
 
 export function blocked(words: string, ...next: readonly string[]): Diagnosis {

@@ -12,7 +12,15 @@ import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
 import { ageOf, columns, printable, timeOf } from "../terminal/output.ts";
-import { blocked, type Diagnosis, diagnosePod, ok, requestedBy, waitingFor } from "./diagnosis.ts";
+import {
+  blocked,
+  type Diagnosis,
+  diagnosePod,
+  ok,
+  requestedBy,
+  requestedIn,
+  waitingFor,
+} from "./diagnosis.ts";
 import { type AddressFacts, hasEnded, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
 
 /** Clocks of hosts differ by seconds. */
@@ -24,13 +32,13 @@ type Row = readonly [label: string, text: string];
 export function explainPod(pod: KubeObject, facts: PodFacts): { text: string; stuck: boolean } {
   const { namespace, name } = pod.metadata;
   const diagnosis = diagnosePod(pod, facts);
-  return written(`pod/${namespace}/${name}`, diagnosis, [...rowsOfPod(pod), ...rowsOfClaim(facts)]);
+  return written(`pod/${namespace}/${name}`, diagnosis, [...rowsOfPod(pod, facts), ...rowsOfClaim(facts)]);
 }
 
 /** The same for a claim. */
 export function explainClaim(claim: Claim, facts: PodFacts): { text: string; stuck: boolean } {
   const { pod } = facts;
-  const rows = [...(pod === undefined ? [] : rowsOfPod(pod)), ...rowsOfClaim(facts)];
+  const rows = [...(pod === undefined ? [] : rowsOfPod(pod, facts)), ...rowsOfClaim(facts)];
   return written(`ipclaim/${claim.namespace}/${claim.name}`, stateOfClaim(claim, facts), rows);
 }
 
@@ -97,7 +105,7 @@ function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts
   return `keeps its addresses ${until}; its owner is ${retained.because} since ${timeOf(retained.since)}`;
 }
 
-function rowsOfPod(pod: KubeObject): readonly Row[] {
+function rowsOfPod(pod: KubeObject, { space }: PodFacts): readonly Row[] {
   const { annotations } = pod.metadata;
   const [node, phase, uid] = [pod.spec.text("nodeName"), podPhase(pod), pod.metadata.uid];
   const unscheduled = phase === "" ? "" : "not scheduled"; // on the embedded stack nobody schedules
@@ -109,10 +117,13 @@ function rowsOfPod(pod: KubeObject): readonly Row[] {
   ].filter((part) => part !== "");
   const asks = requestedBy(pod);
   const claim = annotations[ASSIGNED_CLAIM];
+  // a pod that asks for nothing itself has a claim by what its namespace asks for
+  const ofNamespace = asks === "" && claim !== undefined ? requestedIn(space.annotations) : "";
   const got = annotations[ASSIGNED_ADDRESSES]?.split(",").map(shownAs).join(", ") ?? "its addresses";
   return [
     ...(services.length === 0 ? [] : [["pod", services.join(", ")] as const]),
     ...(asks === "" ? [] : [["asks for", asks] as const]),
+    ...(ofNamespace === "" ? [] : [["namespace asks", ofNamespace] as const]),
     ...(claim === undefined ? [] : [["admitted with", `claim ${claim}, ${got}`] as const]),
   ];
 }

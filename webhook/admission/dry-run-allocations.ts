@@ -3,7 +3,13 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { readingAhead } from "../../allocator/cache/read-ahead.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
-import { type DryRun, describeDryRun, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
+import {
+  type DryRun,
+  type DryRunResult,
+  describeDryRun,
+  describeKept,
+  dryRun,
+} from "../../allocator/demand/dry-run.ts";
 import { fallenBack } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
@@ -65,16 +71,25 @@ async function previewAll(
       continue;
     }
     for (const { address } of would.addresses) claimedEarlier.add(address);
-    const { key, identity, ask } = allocation;
-    const got = would.addresses.map(({ address }) => address);
-    if (ask.fallback !== undefined && would.keeps.length === 0)
-      fallen.push(...fallenBack(ask.entry ?? [], got, key.name));
+    fallen.push(...fellBack(allocation, would));
+    const { key, identity } = allocation;
     // a slot's next pod takes any free entry
     const kept = identity.ordinal === undefined ? undefined : describeKept(key.name, would);
     if (kept !== undefined) keeping.push(kept);
     else if (tell) told.push(describeDryRun(key.name, would));
   }
-  return [...(tell ? keeping : firstOf(keeping)), ...(tell ? fallen : firstOf(fallen)), ...told];
+  const shown = tell ? (words: string[]) => words : firstOf;
+  return [...shown(keeping), ...shown(fallen), ...told];
+}
+
+/** The pods of a list's slots have no names yet. */
+function fellBack(
+  { ask, key, identity }: AllocationRequest,
+  { addresses, keeps }: DryRunResult,
+): readonly string[] {
+  if (ask.fallback === undefined || keeps.length > 0) return [];
+  const got = addresses.map(({ address }) => address);
+  return fallenBack(ask.entry ?? [], got, identity.slot === undefined ? key.name : "one of its pods");
 }
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */

@@ -73,7 +73,7 @@ describe("a pod that takes any address if the one it names is taken", () => {
       );
       assert.match(
         warnings.join(),
-        /10\.20\.0\.70 is not to be had now; by berth\.dev\/fallback web-0 has 10\.20\.0\.\d+ instead/,
+        /10\.20\.0\.70 is not to be had now; by berth\.dev\/fallback (web-0|one of its pods) has 10\.20\.0\.\d+ instead/,
       );
     }
   });

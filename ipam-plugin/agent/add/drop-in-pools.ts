@@ -181,7 +181,10 @@ export function withFamilies(choice: PoolChoice, dropIn: DropIn | undefined): Po
   const missing = meant.find((family) => !families.includes(family));
   if (missing === undefined) return { ...choice, families };
   const names = choice.pools.map(({ name }) => `"${name}"`).join(", ");
-  const words = `the network's configuration means an ${missing} address, and pool ${names} has none; add a range, or leave ${missing} out of ipam`;
+  const uncut = choice.pools.some((pool) => pool.families.includes(missing));
+  const next = uncut ? `a blockSize of it: {${missing.toLowerCase()}: ${bitsOf(missing)}}` : "a range";
+  const why = uncut ? "gives none of it to pods that ask for nothing" : "has none";
+  const words = `the network's configuration means an ${missing} address, and pool ${names} ${why}; add ${next}, or leave ${missing} out of ipam`;
   return refuse("FAMILY_UNAVAILABLE", words, { family: missing });
 }
 
