@@ -95,6 +95,10 @@ describe("misuse", () => {
       ["apply", "examples/pods.yaml"],
       '"examples/pods.yaml" is one argument too many; name files with -f: apply -f examples/pods.yaml',
     ],
+    [
+      ["reserve", "shop/vip", "--address", "10.20.0.60,10.30.0.60@"],
+      '--address: "10.30.0.60@" names no interface of up to 15 characters; write 10.30.0.51@net1',
+    ],
     [["reserve", "a/b/vip", "--pool", "db"], '"a/b/vip" is not of the form [NAMESPACE/]NAME'],
     [["up", "--webhook-port", "70000"], '--webhook-port "70000" is no port: 0 to 65535'],
     [["up", "--log-level", "loud"], '--log-level "loud" is none of debug, info, warn, error, silent'],

@@ -100,7 +100,8 @@ function hasPrefix(part: string, n: number): string {
 const FOR_SEVERAL_PODS = /^berth[.]dev[/]|[/]ip_pool([.]|$)/;
 
 function twoOfAFamily(item: string, key: string): string {
-  return `${quote(item)} has two addresses of one family; a pod gets one of each${severalPods(key)}`;
+  const onOne = key.startsWith("berth.dev/") ? ", or with @eth0 behind each several of one" : "";
+  return `${quote(item)} has two addresses of one family; a pod gets one of each${onOne}${severalPods(key)}`;
 }
 
 function tooManyFor(item: string, key: string): string {

@@ -42,7 +42,7 @@ describe("addresses with interfaces", () => {
   }
 
   for (const [value, words] of [
-    ["10.20.0.51@", /"10.20.0.51@" names no interface; write 10\.30\.0\.51@net1/],
+    ["10.20.0.51@", /"10.20.0.51@" names no interface of up to 15 characters; write 10\.30\.0\.51@net1/],
     ["10.20.0.51@a@b", /names no interface/],
     ["10.20.0.51@net/1", /is not an IP address|names no interface/],
     ["10.20.0.51@this-name-is-too-long", /names no interface/],

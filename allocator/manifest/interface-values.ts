@@ -62,7 +62,10 @@ function readItem(item: string, key: string, n: number): Map<string, readonly Ad
   for (const part of parts) {
     const [text = "", name = FIRST_INTERFACE, ...more] = part.split("@", 3).map((one) => one.trim());
     if (more.length > 0 || !isInterfaceName(name))
-      return bad(key, `${quote(part.trim())} names no interface; write 10.30.0.51@net1`);
+      return bad(
+        key,
+        `${quote(part.trim())} names no interface of up to 15 characters; write 10.30.0.51@net1`,
+      );
     const { texts = [], isNamed = true } = written.get(name) ?? {};
     written.set(name, { texts: [...texts, text], isNamed: isNamed && part.includes("@") });
   }
