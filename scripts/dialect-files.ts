@@ -281,7 +281,11 @@ function tableLines(): readonly string[] {
 function tableRow({ key, on, example, means, refusal, beside }: DialectRow): string {
   const places = on.map((place) => (place === "pod" ? "pod, template" : place)).join(", ");
   const answer =
-    refusal !== undefined ? `cannot serve it (a warning or a refusal, by \`webhook.foreignRequests\`): ${refusal}` : beside !== undefined ? `warns: ${beside}` : "serves it";
+    refusal !== undefined
+      ? `cannot serve it (a warning or a refusal, by \`webhook.foreignRequests\`): ${refusal}`
+      : beside !== undefined
+        ? `warns: ${beside}`
+        : "serves it";
   return `| \`${key}\` | ${places} | \`${example}\` | ${means} | ${answer} |`;
 }
 
