@@ -64,7 +64,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.match(family, denied);
         assert.equal(
           await apply(asking(kind, name, { "berth.dev/pools": "nosuch" })),
-          `Warning: the pods of this ${kind} would be refused now: there is no pool "nosuch"; name one of "db", "vault"`,
+          `Warning: the pods of this ${kind} would be refused now: there is no pool "nosuch"; name one of "db"`,
         );
         assert.equal(await apply(asking(kind, `${name}-right`, { "berth.dev/pools": "db" })), "");
       });
