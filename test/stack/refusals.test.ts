@@ -121,7 +121,7 @@ const REFUSED: readonly Refused[] = [
     annotations: { "berth.dev/ips": "10.20.0.80,10.20.0.81" },
     reason: "REQUEST_INVALID",
     message:
-      'annotation berth.dev/ips: "10.20.0.80,10.20.0.81" has two addresses of one family; a pod gets one of each, and the entries of several pods are set apart by ";"',
+      'annotation berth.dev/ips: "10.20.0.80,10.20.0.81" has two addresses of one family; a pod gets one of each, or with @eth0 behind each several of one, and the entries of several pods are set apart by ";"',
   },
   {
     why: "no address",
