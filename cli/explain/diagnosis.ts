@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import type { Labels } from "../../allocator/base/ports.ts";
 import { isExempt, MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
 import {
   type BindingEvidence,
@@ -16,7 +15,6 @@ import {
   EXEMPT_NAMESPACE,
   NAMESPACE_FORMATS,
   readRequest,
-  requestKeysIn,
 } from "../../allocator/manifest/annotations.ts";
 import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -29,10 +27,10 @@ import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { macsOf } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, namesOf } from "../../allocator/model/interfaces.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
-import { unreportedInterfaces } from "../backend/attachment-report.ts";
 import { readinessOf } from "../backend/node-state.ts";
 import { type DynamicFacts, describeDynamic } from "./dynamic-pod.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
+import { whereOf } from "./reported-addresses.ts";
 
 /** How it stands with a pod or claim: one sentence, whether it is stuck, and what to do. */
 export interface Diagnosis {
@@ -220,7 +218,8 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
   const { place } = facts;
   const { attachment } = claim.status;
   const { uid } = bindTargetOf(pod, facts);
-  if (attachment?.podUID === uid && !attachment.detached) return ok(`has its addresses${whereOf(claim)}`);
+  if (attachment?.podUID === uid && !attachment.detached)
+    return ok(`has its addresses${whereOf(claim, pod)}`);
   if (isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
   const node = pod.spec.text("nodeName");
   const next =
@@ -241,14 +240,6 @@ function adviceOnMacs(claim: Claim): readonly string[] {
   return [
     `it pins MAC address ${macs.join(" and ")}: the sandbox is refused until the runtime says the same and the network's configuration declares "capabilities": {"mac": true}; kubelet alone says none, Multus does (docs/cluster.md, MAC addresses)`,
   ];
-}
-
-/** Of a claim for several interfaces: of which it is known. */
-function whereOf(claim: Claim): string {
-  const others = unreportedInterfaces(claim);
-  if (others.length === 0) return "";
-  const on = claim.status.attachment?.interface ?? "";
-  return ` on ${on}; whether it has ${others.join(" and ")} is not reported: see ip address in the pod`;
 }
 
 /** What to do about the binder's refusal, beyond what it says itself. */
@@ -281,16 +272,6 @@ export function waitingFor(facts: PodFacts, podName: string, nodeName: string): 
     `or, when it is certainly off: kubectl taint node ${nodeName} ${OUT_OF_SERVICE}=nodeshutdown:NoExecute`,
     `or, when you have cut it off yourself: kubectl annotate node ${nodeName} ${FENCED}=true`,
   ];
-}
-
-/** The annotations that ask for something, as they were written; empty: it asks for nothing. */
-export function requestedBy({ metadata }: KubeObject): string {
-  return requestedIn(metadata.annotations);
-}
-
-export function requestedIn(annotations: Labels): string {
-  const keys = requestKeysIn(annotations);
-  return keys.map((key) => `${key}=${annotations[key]}`).join(" ");
 }
 
 export function blocked(words: string, ...next: readonly string[]): Diagnosis {

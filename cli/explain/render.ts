@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
@@ -12,15 +13,7 @@ import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
 import { ageOf, columns, printable, timeOf } from "../terminal/output.ts";
-import {
-  blocked,
-  type Diagnosis,
-  diagnosePod,
-  ok,
-  requestedBy,
-  requestedIn,
-  waitingFor,
-} from "./diagnosis.ts";
+import { blocked, type Diagnosis, diagnosePod, ok, waitingFor } from "./diagnosis.ts";
 import { type AddressFacts, hasEnded, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
 
 /** Clocks of hosts differ by seconds. */
@@ -103,6 +96,16 @@ function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts
       ? "until it is released"
       : `until ${timeOf(retained.since + ttlMs)} (${shortDuration(ttlMs)}${most})`;
   return `keeps its addresses ${until}; its owner is ${retained.because} since ${timeOf(retained.since)}`;
+}
+
+/** The annotations that ask for something, as they were written; empty: it asks for nothing. */
+function requestedBy({ metadata }: KubeObject): string {
+  return requestedIn(metadata.annotations);
+}
+
+function requestedIn(annotations: Labels): string {
+  const keys = requestKeysIn(annotations);
+  return keys.map((key) => `${key}=${annotations[key]}`).join(" ");
 }
 
 function rowsOfPod(pod: KubeObject, { space }: PodFacts): readonly Row[] {
