@@ -5,6 +5,7 @@ import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/bas
 import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { sayMacs } from "../../allocator/ip/mac.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
@@ -73,7 +74,7 @@ function holderOf(view: RecordReader, address: Address, now: number): ClaimKey |
   const key = claimKey(reservation.claim);
   const claim = view.claim(key)?.record;
   if (claim !== undefined && isBeside(claim, reservation)) {
-    const words = `address ${address} is kept beside claim ${key}, which has ${claim.addresses.join(", ")}, for a pod that was admitted; it is free again within 120 s if that does not come`;
+    const words = `address ${address} is kept beside claim ${key}, which has ${sayMacs(claim.addresses.join(", "))}, for a pod that was admitted; it is free again within 120 s if that does not come`;
     return refuse("CLAIM_MISSING", words, { address });
   }
   if (reservation.releasedAt === undefined) return reservation.claim;
@@ -102,7 +103,7 @@ export async function busy(
   if (await world.fenced(node)) return undefined; // invariant 3b
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} (${record.addresses.join(", ")}) is bound to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
+    `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
       "delete the pod first, or use --force if you know that its sandbox is gone",
     { claim: key, pod },
   );
@@ -186,7 +187,7 @@ export async function askedFor(claim: Claim, { world, place }: Backend): Promise
     place === "cluster"
       ? `Berth would make it again at once; ${first}`
       : `it could not start without it; delete the pod first with: berthctl delete pod/${namespace}/${name}, or use --force`;
-  const words = `claim ${key} (${claim.addresses.join(", ")}) is kept for pod ${name}, which is there and asks for it: ${why}`;
+  const words = `claim ${key} (${sayMacs(claim.addresses.join(", "))}) is kept for pod ${name}, which is there and asks for it: ${why}`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { sayMacs } from "../../allocator/ip/mac.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Subject } from "../apply/object-ref.ts";
 
@@ -16,7 +17,7 @@ export type Moved = { readonly kind: "moved"; readonly addresses: readonly strin
 export function successorConflict(there: Stored<"claim">, { seen }: Transfer): Refusal | undefined {
   const { handMade, nonce, takesOver, addresses } = there.record;
   if (handMade === true && nonce === "" && takesOver === seen.record.name) return undefined;
-  const has = addresses.length === 0 ? "has no addresses yet" : `holds ${addresses.join(", ")}`;
+  const has = addresses.length === 0 ? "has no addresses yet" : `holds ${sayMacs(addresses.join(", "))}`;
   return refuse(
     "CLAIM_CHANGED",
     `claim ${there.key} exists already and ${has}; name a claim that does not exist`,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AdmissionReview, admission.k8s.io/v1 (k8s.io/api/admission/v1/types.go): the part of it that Berth uses.
 import { type FaultCode, isRefusal, type Refusal, type RefusalCode } from "../../allocator/base/errors.ts";
+import { sayMacs } from "../../allocator/ip/mac.ts";
 import type { PatchOp } from "./json-patch.ts";
 import { fitLine, fitWarnings } from "./warnings.ts";
 
@@ -204,14 +205,14 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 function failure(uid: string, httpCode: number, words: string, code: string | undefined): AdmissionResponse {
-  const message = fitLine(words, LONGEST_MESSAGE);
+  const message = fitLine(sayMacs(words), LONGEST_MESSAGE);
   const details = code === undefined ? {} : { details: { causes: [{ reason: code, message }] } };
   const reason = REASONS[httpCode] ?? "";
   return { uid, allowed: false, status: { status: "Failure", code: httpCode, reason, message, ...details } };
 }
 
 function warningsOf(warnings: readonly string[]): { readonly warnings?: readonly string[] } {
-  const presentable = fitWarnings(warnings);
+  const presentable = fitWarnings(warnings.map(sayMacs));
   return presentable.length === 0 ? {} : { warnings: presentable };
 }
 
