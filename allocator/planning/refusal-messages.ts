@@ -180,11 +180,9 @@ export function addressOutside(
   const none =
     mac === undefined
       ? `there is no ${family} pool${view.pools().every(servesPods) ? "" : " for pods"}, create an IPPool first`
-      : `there is no pool of MAC addresses; create an IPPool with a range around ${address}, which stands for it (docs/cluster.md, MAC addresses)`;
+      : `there is no pool of MAC addresses; create an IPPool with a range around ${address} (docs/cluster.md, MAC addresses)`;
   const add =
-    mac === undefined
-      ? ""
-      : `; or have ${address}, which stands for it, in a pool's ranges (docs/cluster.md, MAC addresses)`;
+    mac === undefined ? "" : `; or write ${address} into a pool's ranges (docs/cluster.md, MAC addresses)`;
   const have = ranges.length === 0 ? none : `name one of a pool: ${listed(ranges, 5)}${add}`;
   const what = mac === undefined ? `address ${address}` : `MAC address ${mac}`;
   return refuse("ADDRESS_OUTSIDE", `${what} is in no pool; ${have}`, { address });

@@ -6,8 +6,8 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
-import { macOfAddress } from "../../allocator/ip/mac.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { shownAs } from "../../allocator/model/interface-macs.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
@@ -158,7 +158,7 @@ function tell(
   const { stdout, clock } = io;
   stdout.write(`ipclaim/${claimKey(claim)} released${dryRun ? " (dry run)" : ""}\n`);
   for (const [held, at] of free) {
-    const address = macOfAddress(held) ?? held;
+    const address = shownAs(held);
     if (isMadeAgain) {
       stdout.write(`  ${address} is given back, and asked for again\n`);
       continue;

@@ -111,7 +111,7 @@ describe("a MAC address in another system's words", () => {
     const over = { dialects: {} };
     assert.match(
       deniedAs(await asking(world, { ...IP, [HARDWARE]: THEIRS }, over)),
-      /^ADDRESS_OUTSIDE: MAC address 04:00:00:00:00:51 is in no pool; name one of a pool: "macs" 02:00:00:\S+-02:00:00:\S+; or have fe80::600:ff:fe00:51, which stands for it, in a pool's ranges/,
+      /^ADDRESS_OUTSIDE: MAC address 04:00:00:00:00:51 is in no pool; name one of a pool: "macs" 02:00:00:\S+-02:00:00:\S+; or write fe80::600:ff:fe00:51 \(MAC address 04:00:00:00:00:51\) into a pool's ranges/,
     );
     await using bare = await openWorld({ pools: POOLS.filter(({ name }) => name !== "macs") });
     assert.match(
