@@ -180,7 +180,7 @@ export function addressOutside(
   const none =
     mac === undefined
       ? `there is no ${family} pool${view.pools().every(servesPods) ? "" : " for pods"}, create an IPPool first`
-      : `there is no pool of MAC addresses; create an IPPool with a range around ${address} (docs/cluster.md, MAC addresses)`;
+      : `there is no pool of MAC addresses; create an IPPool with a range around ${address}, see docs/cluster.md, MAC addresses`;
   const add =
     mac === undefined ? "" : `; or write ${address} into a pool's ranges (docs/cluster.md, MAC addresses)`;
   const have = ranges.length === 0 ? none : `name one of a pool: ${listed(ranges, 5)}${add}`;

@@ -116,7 +116,7 @@ describe("a MAC address in another system's words", () => {
     await using bare = await openWorld({ pools: POOLS.filter(({ name }) => name !== "macs") });
     assert.match(
       deniedAs(await asking(bare, { ...IP, [HARDWARE]: THEIRS }, over)),
-      /^ADDRESS_OUTSIDE: MAC address 04:\S+ is in no pool; there is no pool of MAC addresses; create an IPPool with a range around fe80::600:ff:fe00:51, .*cluster\.md/,
+      /^ADDRESS_OUTSIDE: MAC address 04:\S+ is in no pool; there is no pool of MAC addresses; create an IPPool with a range around fe80::600:ff:fe00:51 .*cluster\.md/,
     );
     assert.equal((await asking(world, { ...IP, ...lan(THEIRS) }, over)).allowed, true);
   });
