@@ -2,6 +2,7 @@
 // What is said of requests that are left to another system.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
+import { listed } from "../base/listed.ts";
 import { IPS, POOLS } from "../manifest/annotations.ts";
 import { rowsOf } from "../manifest/dialects.ts";
 import { poolsNamed, type Request } from "../model/address-request.ts";
@@ -29,9 +30,8 @@ function words(system: System, asked: readonly Asked[], whom: string): string {
   const pools = requests.flatMap(poolsNamed).map(poolNameIn);
   const named = [...new Set([...entries, ...pools])].join(", ");
   const shown = named.length > 100 ? `${named.slice(0, 97)}...` : named;
-  const more = asked.length > MOST_KEYS ? ` and ${asked.length - MOST_KEYS} more` : "";
-  const keys = asked.slice(0, MOST_KEYS).map(({ key }) => key);
-  const annotations = `annotation ${keys.join(", ")}${more}`;
+  const keys = asked.map(({ key }) => key);
+  const annotations = `annotation ${listed(keys, MOST_KEYS)}`;
   const name = SYSTEMS[system];
   if (named === "" && isUnread)
     return `${annotations} cannot be read by berth, and is left to ${name}; write ${POOLS} to get an address from berth`;

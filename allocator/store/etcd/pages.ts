@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { BerthError } from "../../base/errors.ts";
+import { listed } from "../../base/listed.ts";
 import type { Logger } from "../../base/ports.ts";
 import type { EtcdClient } from "./client.ts";
 import { isCompacted, isOverlong } from "./errors.ts";
@@ -81,8 +83,7 @@ function isLong({ value, overlong }: KeyValue): boolean {
 }
 
 function toldOf(long: readonly KeyValue[]) {
-  const named = long.slice(0, NAMED).map(({ key }) => key);
-  const rest = long.length > NAMED ? ` and ${long.length - NAMED} more` : "";
+  const keys = long.map(({ key }) => key);
   const advice = "delete them, and find out who may write there";
-  return { count: long.length, keys: `${named.join(", ")}${rest}`, advice };
+  return { count: long.length, keys: listed(keys, NAMED), advice };
 }

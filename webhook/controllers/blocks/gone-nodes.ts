@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { shortDuration } from "../../../allocator/base/go-duration.ts";
+import { listed } from "../../../allocator/base/listed.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
 
@@ -56,6 +58,5 @@ function blocks(count: number): string {
 }
 
 function some(names: readonly string[]): string {
-  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : "";
-  return `${names.slice(0, NAMED).join(", ")}${more}`;
+  return listed(names, NAMED);
 }

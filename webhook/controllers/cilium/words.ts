@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { listed } from "../../../allocator/base/listed.ts";
 import type { Lack } from "./operator.ts";
 
 /** Nodes that a message names. */
@@ -41,10 +42,9 @@ export function shortPools(
 }
 
 function wordsOf({ family, other, nodes }: Short): string {
-  const named = [...nodes].sort().slice(0, NAMED).join(", ");
-  const more = nodes.size > NAMED ? ` and ${nodes.size - NAMED} more` : "";
+  const named = listed([...nodes].sort(), NAMED);
   const lack = `Cilium's pods lack ${family} addresses`;
   return other === undefined
-    ? `${lack} and no CIDR of this pool is free, on ${named}${more}; add a range, or another pool with nodeCIDRs of use Cilium`
-    : `${lack} on ${named}${more}, and this pool shares its addresses with pool ${other}; take the ranges out of one of the two`;
+    ? `${lack} and no CIDR of this pool is free, on ${named}; add a range, or another pool with nodeCIDRs of use Cilium`
+    : `${lack} on ${named}, and this pool shares its addresses with pool ${other}; take the ranges out of one of the two`;
 }
