@@ -105,13 +105,16 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
     const rows = [...readOn("pod"), ...FOREIGN_ROWS].filter(({ matches }) => matches === undefined);
     const keys = (isMeant: (row: DialectRow) => boolean) =>
       list(["berth.dev/ips", ...new Set(rows.filter(isMeant).map(({ key }) => key))]);
-    // what its system says that it has written itself: allocatedBeside (allocator/manifest/nic-keys.ts)
-    const isRequest = `${OBJECT}[?key.split('/')[0] + '/allocated'].orValue('') != 'true'`;
+    // what its system says that it has written itself is no request: allocatedBeside (allocator/manifest/nic-keys.ts)
+    const asked = (where: string) =>
+      `(${where}[?key.split('/')[0] + '/allocated'].orValue('') == 'true' ? optional.none() : ${where}[?key])`;
+    const askedOtherwise = `${asked(OBJECT)} != ${asked(OLD_OBJECT)}`;
     const never = NAMED_ROWS.filter(({ unless }) => unless === undefined).map(({ key }) => key.split("/")[1]);
-    const isNamed = `(key.matches('/(${never.join("|")})([.][^/]+)?$') || ${isRequest})`;
+    const isNever = `key.matches('/(${never.join("|")})([.][^/]+)?$')`;
     const others = [OBJECT, OLD_OBJECT].flatMap((one) =>
       named(NAMED_ROWS).map(
-        (matches) => `${one}.orValue({}).exists(key, ${matches} && ${changed} && ${isNamed})`,
+        (matches) =>
+          `${one}.orValue({}).exists(key, ${matches} && (${isNever} ? ${changed} : ${askedOtherwise}))`,
       ),
     );
     return `${OBJECT} != ${OLD_OBJECT} && (${any(
@@ -119,7 +122,7 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
       `${OBJECT}.orValue({}).exists(key, ${BERTHS} && !(key in ${OLD_OBJECT}.orValue({})))`,
       // the chart takes keys out that stand behind another one
       `${keys(({ unless }) => unless === undefined)}.exists(key, ${changed})`,
-      `${keys(({ unless }) => unless !== undefined)}.exists(key, ${changed} && ${isRequest})`,
+      `${keys(({ unless }) => unless !== undefined)}.exists(key, ${askedOtherwise})`,
       ...others,
     )})`;
   },
@@ -149,8 +152,20 @@ const CONDITIONS: Readonly<Record<string, () => string>> = {
 const saysAny = (keys: readonly string[], where: string) =>
   `${list(keys)}.exists(key, key in ${where} && (key.startsWith('berth.dev/') || !${where}[key].matches(r'${NOTHING}')))`;
 
+/** The annotations of a Binding become those of its pod, which nobody reviews then. */
+const bindingAsks = () => {
+  const rows = [...readOn("pod"), ...FOREIGN_ROWS];
+  const keys = [...new Set(rows.filter(({ matches }) => matches === undefined).map(({ key }) => key))];
+  return any(`key.startsWith('berth.dev/')`, `key in ${list(keys)}`, ...named(NAMED_ROWS));
+};
+
 /** Only of what asks by the annotation alone: a policy sees no pools, and the agent stands behind it. */
 const VARIABLES: Readonly<Record<string, () => string>> = {
+  "assigned-changes": () =>
+    any(
+      `${list(ASSIGNED)}.exists(key, ${OBJECT}[?key] != (oldObject == null ? optional.none() : ${OLD_OBJECT}[?key]))`,
+      `(oldObject == null && ${OBJECT}.orValue({}).exists(key, ${bindingAsks()}))`,
+    ),
   asks: () => {
     const keys = readOn("pod").filter(
       ({ asks, unless }) => asks !== undefined && asks !== "mac" && unless === undefined,

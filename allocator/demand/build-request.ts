@@ -154,6 +154,7 @@ function requestOf(
       ...(usable === undefined ? {} : { usable }),
     },
     ...(isKeptForOwner === undefined ? {} : { isKeptForOwner }),
+    ...(request.defaultsFirst === true ? { defaultsFirst: true } : {}),
     ...(own.held ? { hold: { token, podName: "", podUID: "", node: "", since: now } } : {}),
   };
 }

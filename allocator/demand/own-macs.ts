@@ -46,6 +46,13 @@ export function withOwnMacs(
   );
 }
 
+/** `interface MAC` of each network of the pod that says a MAC address of a pool. */
+export function ownMacsOfNetworks(view: View, annotations: Labels): readonly string[] {
+  return NETWORK_ANNOTATIONS.flatMap((key) => networkElements(key, annotations[key]))
+    .filter(({ item }) => isOfPool(view, item.mac))
+    .map((element) => `${element.interface} ${parseMac(element.item.mac.trim())}`);
+}
+
 function isOfPool(view: View, text: string): boolean {
   const mac = parseMac(text.trim());
   return mac !== undefined && view.poolOf(addressOfMac(mac)) !== undefined;

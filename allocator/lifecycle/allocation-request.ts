@@ -46,6 +46,8 @@ export interface AllocationRequest {
   readonly isKeptForOwner?: (claim: Claim) => Promise<boolean>;
   /** The claim whose addresses this one may take when no claim relies on them. */
   readonly takesOver?: Predecessor;
+  /** Of the first interface it asks for a default of the namespace alone, which a claim that a person made need not have. */
+  readonly defaultsFirst?: true;
   /** It says what the claim of the name says itself: nobody else's request changes what a person made. */
   readonly fromSpec?: true;
   /** A person asks, for the claim that he has made: no other claim of the name will do. */

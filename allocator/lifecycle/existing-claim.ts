@@ -100,17 +100,40 @@ export function withClaimSpec<T extends Constrained>(allocation: T, claim: Claim
   return { ...allocation, request, retention, ask: askOfClaim(allocation.ask, claim) };
 }
 
+function isOfFirst(claim: Claim): boolean {
+  const { interfaces, interfacePools } = claim.request;
+  const places = isReserved(claim) ? placesOf(claim) : interfaces;
+  if (places === undefined && interfacePools === undefined) return true;
+  return [places, interfacePools].some((one) => one !== undefined && Object.hasOwn(one, FIRST_INTERFACE));
+}
+
+/** Without what a namespace asks for the first interface, where the claim has nothing of that. */
+function withoutIdleDefault(allocation: AllocationRequest, claim: Claim): AllocationRequest {
+  if (allocation.defaultsFirst !== true || isOfFirst(claim)) return allocation;
+  return {
+    ...allocation,
+    request: withoutFirstPools(allocation.request),
+    ask: withoutFirstPools(allocation.ask),
+  };
+}
+
+function withoutFirstPools<T extends { readonly interfacePools?: InterfacePools }>(asked: T): T {
+  const { [FIRST_INTERFACE]: _, ...others } = asked.interfacePools ?? {};
+  const { interfacePools: __, ...rest } = asked;
+  return (Object.keys(others).length === 0 ? rest : { ...rest, interfacePools: others }) as T;
+}
+
 /**
  * A claim that a person made is changed by its author alone: whoever else comes with its name has the addresses that it has,
  * or will have. A refusal, if he asks for others. The same allocation, if no such claim is in its way.
  */
 export function withClaimByHand(
   view: RecordReader,
-  allocation: AllocationRequest,
+  asked: AllocationRequest,
   claim: Claim | undefined,
 ): AllocationRequest | Refusal {
-  if (claim?.handMade !== true || allocation.byHand === true || allocation.fromSpec === true)
-    return allocation;
+  if (claim?.handMade !== true || asked.byHand === true || asked.fromSpec === true) return asked;
+  const allocation = withoutIdleDefault(asked, claim);
   const { ask } = allocation;
   const { request } = claim;
   const its = isReserved(claim) ? claim.addresses : request.addresses;

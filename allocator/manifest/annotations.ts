@@ -150,6 +150,7 @@ function withDefaultsOfFirst(
   return placed({
     ...own,
     interfacePools: { ...own.interfacePools, ...(first ?? named) },
+    defaultsFirst: true,
     ...(own.sticky === true || sticky === true ? { sticky: true } : {}),
     ...(retention === undefined ? {} : { retention: { ...retention, ...own.retention } }),
   });

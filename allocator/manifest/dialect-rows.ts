@@ -16,13 +16,16 @@ import {
   readTruth,
 } from "./dialect-values.ts";
 import { readMacWord } from "./mac-words.ts";
-import { isWithout } from "./network-attachments.ts";
+import { elementKeysIn, isWithout } from "./network-attachments.ts";
 import { readDefaultNetwork, readNetworkMacs, readNetworks } from "./network-values.ts";
 
 /** A list with nothing in it: Calico takes any pool then. */
 export const EMPTY_LIST = /^\s*\[\s*\]\s*$/;
 /** Only the JSON form of Multus has these, and each element may have none. */
 const WITHOUT_IPS = { test: (value: string) => isWithout("ips", value) };
+const WITHOUT_CLAIM_REFERENCE = {
+  test: (value: string) => elementKeysIn(value).every((key) => key !== "ipam-claim-reference"),
+};
 const WITHOUT_MAC = { test: (value: string) => isWithout("mac", value) };
 
 const CALICO: readonly DialectRow[] = (
@@ -218,6 +221,7 @@ const OTHERS: readonly DialectRow[] = [
     example: '[{"name":"macvlan-conf","ipam-claim-reference":"web-0.tenant"}]',
     means: "the address of an IPAMClaim, if an element has `ipam-claim-reference`",
     containing: "ipam-claim-reference",
+    empty: WITHOUT_CLAIM_REFERENCE,
     beside:
       "an IPAMClaim is for that network's own IPAM; berth.dev/sticky keeps what an interface first gets of Berth",
   },

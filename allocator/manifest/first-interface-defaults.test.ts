@@ -34,12 +34,14 @@ describe("what a namespace asks for, of a pod that asks for further interfaces a
     ["nothing", { "berth.dev/ttl": "2h" }, {}],
   ] as const)
     it(`is ${what} for its first interface`, () => {
-      assert.deepEqual(read(NET1, ofNamespace), { ...ASKED, ...added });
+      const own = "interfacePools" in added ? { ...added, defaultsFirst: true } : added;
+      assert.deepEqual(read(NET1, ofNamespace), { ...ASKED, ...own });
     });
 
   it("stands beside the pod's own pools of another interface", () => {
     assert.deepEqual(read({ "berth.dev/pools": "lan@net1" }, { "berth.dev/pools": "db" }), {
       interfacePools: { net1: ["lan"], eth0: ["db"] },
+      defaultsFirst: true,
     });
   });
 

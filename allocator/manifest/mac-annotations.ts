@@ -7,7 +7,12 @@ import { macOfAddress, parseMac } from "../ip/mac.ts";
 import { linkedTo } from "../model/interface-macs.ts";
 import { type Interfaces, namesOf } from "../model/interfaces.ts";
 import { MAC } from "./mac-values.ts";
-import { NETWORK_ANNOTATIONS, networkElements, withElements } from "./network-attachments.ts";
+import {
+  NETWORK_ANNOTATIONS,
+  type NetworkElement,
+  networkElements,
+  withElements,
+} from "./network-attachments.ts";
 
 interface Written {
   /** The annotations that change. */
@@ -22,7 +27,10 @@ interface Written {
 export function strangeMac(annotations: Labels, interfaces: Interfaces = {}): Refusal | undefined {
   const names = namesOf(interfaces).filter((name) => linkedTo(name) !== undefined);
   if (names.length === 0) return undefined;
-  const said = saidMacs(annotations);
+  const made = NETWORK_ANNOTATIONS.flatMap((key) => networkElements(key, annotations[key])); // read once: a range has 1,024
+  const called = names.find((link) => made.some((element) => element.interface === link));
+  if (called !== undefined) return linkMade(called);
+  const said = saidMacs(made);
   for (const link of names) {
     const own = (interfaces[link] ?? []).map(macOfAddress);
     const name = linkedTo(link) ?? "";
@@ -33,14 +41,17 @@ export function strangeMac(annotations: Labels, interfaces: Interfaces = {}): Re
   return undefined;
 }
 
-/** Interface -> the MAC addresses that the pod's networks say of it, undefined for what is none. Read once: a range has 1,024. */
-function saidMacs(annotations: Labels): ReadonlyMap<string, ReadonlySet<string | undefined>> {
+/** Interface -> the MAC addresses that the pod's networks say of it, undefined for what is none. */
+function saidMacs(made: readonly NetworkElement[]): ReadonlyMap<string, ReadonlySet<string | undefined>> {
   const macs = new Map<string, Set<string | undefined>>();
-  for (const key of NETWORK_ANNOTATIONS) {
-    for (const { interface: name, item } of networkElements(key, annotations[key]))
-      if (item.mac !== "") macs.set(name, (macs.get(name) ?? new Set()).add(parseMac(item.mac)));
-  }
+  for (const { interface: name, item } of made)
+    if (item.mac !== "") macs.set(name, (macs.get(name) ?? new Set()).add(parseMac(item.mac)));
   return macs;
+}
+
+function linkMade(link: string): Refusal {
+  const words = `the pod's networks make an interface ${link}, which stands for the MAC address of ${linkedTo(link)} here; give that interface another name`;
+  return refuse("REQUEST_INVALID", words, { annotation: MAC });
 }
 
 export function otherMac(names: readonly string[]): Refusal {

@@ -22,8 +22,9 @@ export interface AnnotationFormat {
 /** The longest list that is read, of 1,024 pairs of addresses, has 57 KiB: what is longer would only cost time. */
 export const LONGEST_VALUE = 64 * 1024;
 
-/** FAMILIES in annotations.ts, which reads by this file. */
+/** FAMILIES and FALLBACK in annotations.ts, which reads by this file. */
 const OWN_FAMILIES = "berth.dev/families";
+const OWN_FALLBACK = "berth.dev/fallback";
 
 interface Said {
   /** The last annotation of the system that spoke of it. */
@@ -50,6 +51,7 @@ export function mergeFormats(
     const clash = join(asked, said, format.key);
     if (clash !== undefined) return clash;
   }
+  if (annotations[OWN_FALLBACK] !== undefined) withoutNamedElsewhere(systems);
   const all: Aspects = new Map();
   for (const asked of systems.values()) {
     const clash = agree(all, asked);
@@ -61,6 +63,32 @@ export function mergeFormats(
   // said, so that another system's word for the contrary is a contradiction; by itself it asks for nothing
   if (all.get("sticky")?.value === false) all.delete("sticky");
   return Object.fromEntries([...all].map(([aspect, { value }]) => [aspect, value])) as Request;
+}
+
+/**
+ * Where any other address will do, Multus' list has what the pod was given (fallback-annotations.ts), and what the pod asks for stays in
+ * other words, if it stands there too.
+ */
+function withoutNamedElsewhere(systems: ReadonlyMap<string, Aspects>): void {
+  const multus = systems.get("multus");
+  const entries = multus?.get("entries");
+  if (multus === undefined || entries === undefined) return;
+  const others = [...systems].filter(([system, asked]) => system !== "multus" && asked.has("entries"));
+  const named = new Set(others.flatMap(([, asked]) => Object.keys(placesIn(asked))));
+  const left = Object.entries(placesIn(multus)).filter(([name]) => !named.has(name));
+  const interfaces = multus.get("interfaces");
+  if (left.length === 0) {
+    multus.delete("entries");
+    multus.delete("interfaces");
+  } else if (interfaces !== undefined) {
+    multus.set("entries", { ...entries, value: [left.flatMap(([, addresses]) => addresses)] });
+    multus.set("interfaces", { ...interfaces, value: Object.fromEntries(left) });
+  }
+}
+
+function placesIn(asked: Aspects): Interfaces {
+  const { entries, interfaces } = spoken(asked);
+  return interfaces ?? { [FIRST_INTERFACE]: entries.flat() };
 }
 
 /** What one annotation asks for. */

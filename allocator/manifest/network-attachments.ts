@@ -129,6 +129,11 @@ export function isWithout(field: "ips" | "mac", value: string): boolean {
   return !isUnreadable(value) && networkElements("", value).every(({ item }) => item[field].length === 0);
 }
 
+/** The names of all fields of all elements, as they are written; none where the value cannot be read. */
+export function elementKeysIn(value: string): readonly string[] {
+  return isJsonForm(value) ? (listIn(value) ?? []).filter(isObject).flatMap((item) => Object.keys(item)) : [];
+}
+
 function jsonItems(text: string): readonly Item[] {
   return (listIn(text) ?? []).slice(0, MOST_NETWORKS + 1).map((item) => {
     const json = isObject(item) ? asGoReads(item, FIELDS) : undefined;

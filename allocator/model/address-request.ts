@@ -18,6 +18,8 @@ export interface Request {
   readonly pools?: readonly string[];
   /** The same for each interface, also of those that are only to keep what they first get. Then there is no `pools`. */
   readonly interfacePools?: InterfacePools;
+  /** What is asked for the first interface is its namespace's default alone: a claim that a person made need not have it. */
+  readonly defaultsFirst?: true;
   readonly families?: readonly Family[];
   /** If another has an address of `entries`: any of its pools. Absent: a refusal. */
   readonly fallback?: "any";

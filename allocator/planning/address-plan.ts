@@ -51,7 +51,14 @@ export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Addres
  * one by one (`planExact`); for others the plan lists candidates in order (`candidatesFrom`), of which `acquire.ts` reserves one.
  */
 export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
-  return isByInterface(ask) ? planInterfaces(view, ask, { planOne, wantedOf }) : planOne(view, ask);
+  if (isByInterface(ask)) return planInterfaces(view, ask, { planOne, wantedOf });
+  return planOne(view, ask.interfaces === undefined ? onFirst(ask) : ask);
+}
+
+/** What names no interface is of the first, whose network may be known. */
+function onFirst(ask: AddressConstraints): AddressConstraints {
+  const isKnown = saidOf(ask.networks?.on, FIRST_INTERFACE) !== undefined;
+  return isKnown ? { ...ask, networks: networksOn(ask.networks, FIRST_INTERFACE) } : ask;
 }
 
 function planOne(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
@@ -105,7 +112,7 @@ function networksOf(
   { interfaces, networks }: AddressConstraints,
   address: Address,
 ): Pick<AddressConstraints, "networks"> {
-  const said = interfaces && interfaceOf(interfaces, address);
+  const said = interfaces === undefined ? FIRST_INTERFACE : interfaceOf(interfaces, address);
   const name = said && (linkedTo(said) ?? said);
   const isKnown = name !== undefined && saidOf(networks?.on, name) !== undefined;
   return isKnown ? { networks: networksOn(networks, name) } : {};

@@ -55,6 +55,7 @@ const LET: readonly Labels[] = [
   { "ovn.kubernetes.io/ip_address": OWN, "ovn.kubernetes.io/allocated": "true" },
   { "lan.shop.kubernetes.io/ip_address": OWN, "lan.shop.kubernetes.io/allocated": "true" },
   { "k8s.v1.cni.cncf.io/network-status": `[{"name":"lan","ips":["${OWN}"]}]` },
+  { [NETWORKS]: "lan,other" },
 ];
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
@@ -110,26 +111,36 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     it("do not come with the Binding of the pod", async () => {
-      const { status, body } = await admin.call({
-        method: "POST",
-        path: `/api/v1/namespaces/${SHOP}/pods/plain/binding`,
-        body: {
-          apiVersion: "v1",
-          kind: "Binding",
-          metadata: { name: "plain", annotations: { "berth.dev/ips": OWN } },
-          target: { kind: "Node", name: "n1" },
-        },
-      });
-      assert.equal(status, 403, JSON.stringify(body));
+      for (const annotations of REFUSED) {
+        const { status, body } = await admin.call({
+          method: "POST",
+          path: `/api/v1/namespaces/${SHOP}/pods/plain/binding`,
+          body: {
+            apiVersion: "v1",
+            kind: "Binding",
+            metadata: { name: "plain", annotations },
+            target: { kind: "Node", name: "n1" },
+          },
+        });
+        assert.equal(status, 403, JSON.stringify(body));
+      }
     });
 
     for (const added of LET)
       it(`change as others write them: ${JSON.stringify(added)}`, async () => {
-        for (const subresource of ["", "/status"]) {
-          const { status, body } = await annotate("plain", added, subresource);
+        for (const [name, subresource] of [
+          ["plain", ""],
+          ["plain", "/status"],
+          ["served", ""],
+        ] as const) {
+          // what another system would give a pod of Berth's is for nobody to write
+          if (name === "served" && "cni.projectcalico.org/ipAddrs" in added) continue;
+          const { status, body } = await annotate(name, added, subresource);
           assert.equal(status, 200, JSON.stringify(body));
-          const gone = Object.fromEntries(Object.keys(added).map((key) => [key, null]));
-          assert.equal((await annotate("plain", gone, subresource)).status, 200);
+          const gone = Object.fromEntries(
+            Object.keys(added).map((key) => [key, key === NETWORKS ? "lan" : null]),
+          );
+          assert.equal((await annotate(name, gone, subresource)).status, 200);
         }
       });
   });

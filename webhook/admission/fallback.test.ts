@@ -91,6 +91,23 @@ describe("a pod that takes any address if the one it names is taken", () => {
     assert.deepEqual(other, { name: "other" });
   });
 
+  it("has it, too, where other words say the address that it named beside Multus' list", async () => {
+    await using world = await occupied();
+    const key = "k8s.v1.cni.cncf.io/networks";
+    const networks = JSON.stringify([{ name: "lan", ips: [`${TAKEN}/24`] }]);
+    for (const [name, more] of [
+      ["b", { "berth.dev/ips": `${TAKEN}@net1` }],
+      ["c", { "lan.shop.kubernetes.io/ip_address": TAKEN }],
+    ] as const) {
+      const made = await createPod(
+        world,
+        pod(name, { annotations: { [key]: networks, ...more, ...ANY } }),
+        name,
+      );
+      assert.match(given(made), /^10\.20\.0\.(?!70@)\d+@net1$/);
+    }
+  });
+
   it("takes it of the pools that it names, and of each family by itself", async () => {
     await using world = await occupied([DB_POOL, poolRecord("web", "10.30.0.0/24")]);
     const pools = { ...ANY, "berth.dev/pools": "db,web", "berth.dev/families": "IPv4,IPv6" };

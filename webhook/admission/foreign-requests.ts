@@ -2,12 +2,18 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import {
+  leftDefaults,
+  type OwnAnnotations,
+  ownAnnotations,
+  ownDefaults,
+} from "../../allocator/demand/foreign-pools.ts";
 import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
 import { macsAside } from "../../allocator/demand/own-macs.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { isReadWith, withoutUnread } from "../../allocator/manifest/dialects.ts";
 import { foreignDefaults, foreignRequests, judgeForeign } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -132,7 +138,18 @@ export function foreignInNamespace(
   const told = foreignDefaults(added, admission.dialects);
   const left = leftDefaults(view, added, admission.dialects);
   const choice = admission.foreignRequests ?? "warn";
-  return judgeForeign({ ...told, asks: [...told.asks, ...left] }, choice);
+  const beside = [...told.beside, ...unreadDefaults(admission, annotations)];
+  return judgeForeign({ asks: [...told.asks, ...left], beside }, choice);
+}
+
+/** Of what is for Berth, as a name of a pool shows, and cannot be read: every pod of the namespace would be refused for it. */
+function unreadDefaults(
+  { context: { view }, dialects }: AdmissionContext,
+  annotations: Labels,
+): readonly string[] {
+  const own = ownDefaults(view, { name: "", labels: {}, annotations }, dialects);
+  const request = readRequest({}, own);
+  return isRefusal(request) ? [`${request.message}; until then the pods of this namespace are refused`] : [];
 }
 
 function judge(

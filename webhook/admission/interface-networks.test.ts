@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { toldOf } from "../../allocator/model/interfaces.ts";
 import { poolRecord } from "../../test/support/fixtures.ts";
-import { deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
+import { claimObject, deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { mutatePods } from "./mutate-pod.ts";
@@ -61,6 +61,22 @@ describe("an interface of a network", () => {
       await asked(world, { [NETWORKS]: "lan", "berth.dev/ips": "10.40.0.60@net1" }),
       /^10\.20\.0\.\d+@eth0,10\.40\.0\.60@net1$|^10\.40\.0\.60@net1,10\.20\.0\.\d+@eth0$/,
     );
+  });
+
+  it("is the first one, too, where the pod names what makes that", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const asks = { "v1.multus-cni.io/default-network": "shop/store", "berth.dev/ips": "10.40.0.61" };
+    assert.match(await asked(world, asks), /^POOL_FORBIDDEN: pool "lan" is for networks shop\/lan/);
+  });
+
+  it("is what a claim that a person made has, whatever the namespace asks for the first one", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const space = namespaceObject("shop", { "berth.dev/pools": "db" }, { "berth.dev/admission": "enabled" });
+    await send(world, "/validate/namespaces", space);
+    const request = { addresses: ["10.40.0.62"], interfaces: { net1: ["10.40.0.62"] } };
+    assert.equal(deniedAs(await send(world, "/validate/claims", claimObject("a", { request }))), "");
+    const asks = { [NETWORKS]: "lan", "berth.dev/ips": "10.40.0.62@net1" };
+    assert.equal(await asked(world, asks), "10.40.0.62@net1");
   });
 
   it("has one MAC address", async () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be true of a pod that is created or changed, in a cluster and on one host.
 
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
@@ -11,9 +12,10 @@ import {
 } from "../../allocator/demand/admitted-pod.ts";
 import { keysOfOwn, type OwnAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
+import { ownMacsOfNetworks } from "../../allocator/demand/own-macs.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { isSame } from "../../allocator/lifecycle/bind.ts";
-import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import {
   addressKeysIn,
   choiceFor,
@@ -23,12 +25,13 @@ import {
   withoutUnread,
 } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import { NETWORKS, networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { namesOf, readTold, toldOf } from "../../allocator/model/interfaces.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-requests.ts";
@@ -168,8 +171,31 @@ function changedRequest(
     ? addressKeysIn({ ...had, ...annotations })
     : dialectKeysIn(annotations).filter(isAnswered);
   const isRead = isReadWith(dialects);
-  const said = [...others, ...ofOwn].filter((one) => isRead(one) && !isWrittenBySystem(one, annotations));
-  return [...OWN_REQUESTS, ...said].find((one) => annotations[one] !== had[one]);
+  // what a system has written itself is no request, nor is that it takes it away again
+  const askedIn = (all: Labels) => (one: string) => (isWrittenBySystem(one, all) ? undefined : all[one]);
+  const [now, before] = [askedIn(annotations), askedIn(had)];
+  const said = [...others, ...ofOwn].filter(isRead);
+  const keys = [...OWN_REQUESTS, ...said].filter((one) => now(one) !== before(one));
+  return keys.find((one) => one !== NETWORKS || !keepsNetworks(view, { had, now: annotations, namespace }));
+}
+
+/**
+ * Networks may come and go while a pod runs, as long as it asks for the same and the interfaces that have addresses of Berth's stay of the
+ * same networks.
+ */
+function keepsNetworks(
+  view: Context["view"],
+  { had, now, namespace }: { readonly had: Labels; readonly now: Labels; readonly namespace: string },
+): boolean {
+  if (!isDeepStrictEqual(ownMacsOfNetworks(view, had), ownMacsOfNetworks(view, now))) return false;
+  const [before, after] = [had, now].map((all) => readRequest(all, undefined, "macs"));
+  if (before === undefined || after === undefined || isRefusal(before) || isRefusal(after)) return false;
+  if (!isDeepStrictEqual(before, after)) return false;
+  const { interfaces = {} } = readTold((had[ASSIGNED_ADDRESSES] ?? "").split(","));
+  const [were, are] = [had, now].map(
+    (all) => new Map(networkAttachments(all, namespace).map((one) => [one.interface, one.network])),
+  );
+  return namesOf(interfaces).every((name) => were?.get(name) === are?.get(name));
 }
 
 function remedyFor({ metadata: { owner } }: KubeObject): string {
