@@ -22,6 +22,7 @@ import { runsOf } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { AdmissionResponse } from "../review/admission-review.ts";
 import {
+  defaults,
   foreign,
   judge,
   judgeMacs,
@@ -150,6 +151,38 @@ describe("mixtures of systems' annotations", () => {
         const given = claim && toldOf(claim.record);
         judgeMacs(annotations, given, String(answer.warnings));
         judge(annotations, given, String(answer.warnings));
+      }),
+      { numRuns: runsOf(600, 60) },
+    );
+  });
+
+  it("of a pod beside its namespace's defaults, with fallback or without, are served as its first review says, and its first interface always", async () => {
+    await using world = await openWorld({ pools: DIALECT_POOLS });
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(mixtures, defaults, fc.boolean(), fc.boolean(), async (own, space, isAny, isTaken) => {
+        await namespace(world, space);
+        const admission = replica(world);
+        if (isTaken) {
+          const holder = pod("holder", { annotations: { "berth.dev/ips": "10.20.0.7" } });
+          assert.equal(deniedAs(await mutatePods(admission)(review(holder, "CREATE"), NEVER)), "");
+          await world.settle();
+        }
+        const annotations = isAny ? { ...own, "berth.dev/fallback": "any" } : own;
+        const object = pod(`d-${count++}`, { annotations });
+        const rehearsed = await mutatePods(admission)(review(object, "CREATE", { dryRun: true }), NEVER);
+        const first = await mutatePods(admission)(review(object, "CREATE"), NEVER);
+        assert.equal(first.allowed, rehearsed.allowed, `${deniedAs(first)} | ${deniedAs(rehearsed)}`);
+        await world.settle();
+        if (first.allowed) {
+          const told = annotationsOf(await secondReview(admission, object, first))["berth.dev/addresses"];
+          const given = told?.split(",") ?? [];
+          const isOfFirst = (one: string) => !one.includes("@") || one.endsWith("@eth0");
+          if (Object.keys(space).length > 0)
+            assert.ok(given.some(isOfFirst), `${JSON.stringify(space)}: ${given.join()}`);
+          assert.ok(!isTaken || !given.some((one) => one.split("@")[0] === "10.20.0.7"), given.join());
+        }
+        await emptied(world);
       }),
       { numRuns: runsOf(600, 60) },
     );

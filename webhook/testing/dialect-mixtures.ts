@@ -72,6 +72,15 @@ export const mixtures = fc
   // the network that kube-ovn's keys of an interface name
   .map((all): Labels => (Object.keys(all).some(isNic) ? { [MULTUS]: "lan", ...all } : all));
 
+/** What a namespace asks for its pods, in whoever's words. */
+export const defaults = fc.constantFrom<Labels>(
+  {},
+  { "berth.dev/pools": "green-pool" },
+  { "berth.dev/sticky": "true", "berth.dev/pools": "green-pool" },
+  { "cni.projectcalico.org/ipv4pools": '["green-pool"]' },
+  { "ipam.cilium.io/ip-pool": "green-pool" },
+);
+
 function isNic(key: string): boolean {
   return key.startsWith(NIC);
 }
