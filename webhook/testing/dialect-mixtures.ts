@@ -72,6 +72,13 @@ export const mixtures = fc
   // the network that kube-ovn's keys of an interface name
   .map((all): Labels => (Object.keys(all).some(isNic) ? { [MULTUS]: "lan", ...all } : all));
 
+/** One address of an interface, in two systems' words. */
+export const twiceSaid = fc.constantFrom<Labels>(
+  { [MULTUS]: '[{"name":"lan","ips":["10.20.0.7/24"]}]', [`${NIC}/ip_address`]: "10.20.0.7" },
+  { [MULTUS]: '[{"name":"lan","ips":["10.20.0.7"]}]', "berth.dev/ips": "10.20.0.7@net1" },
+  { "static-ipam.ipv4": "10.20.0.7", "kube-ipam.ip": "10.20.0.7" },
+);
+
 /** What a namespace asks for its pods, in whoever's words. */
 export const defaults = fc.constantFrom<Labels>(
   {},
