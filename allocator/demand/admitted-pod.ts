@@ -13,8 +13,11 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   familyOfNamespace,
+  MAC,
+  POOLS,
+  readRequest,
 } from "../manifest/annotations.ts";
-import type { AddressEntry } from "../model/address-request.ts";
+import { type AddressEntry, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState, NamespaceState } from "../model/cluster-state.ts";
 import type { PodMetadata } from "../model/identity.ts";
@@ -96,16 +99,30 @@ export function defaultsAsAnswered(
   told: AdmissionAnswer | undefined,
   isByName: boolean,
 ): Labels {
-  const left = familyOfNamespace(annotations);
-  if (left === undefined || told === undefined) return {};
+  if (told === undefined) return {};
   const first = addressesOn({ ...told, request: {} }, FIRST_INTERFACE) ?? told.addresses;
   const pooled = first.filter((one) => macOfAddress(one) === undefined);
+  if (pooled.length > 0 && !asksOfFirst(annotations)) {
+    const names = pooled.flatMap((one) => {
+      const pool = view.poolOf(one)?.name;
+      return pool === undefined ? [] : [`${pool}/${familyOf(one)}`];
+    });
+    return names.length === 0 ? {} : { [POOLS]: [...new Set(names)].join() };
+  }
+  const left = familyOfNamespace(annotations);
+  if (left === undefined) return {};
   const others = pooled.filter((one) => familyOf(one) === left.family);
   const pools = new Set(others.flatMap((one) => view.poolOf(one)?.name ?? []));
   // told none of the family that it names pools of, it was told what it does not ask for, unless that is by name
   return pools.size === 0 || (others.length === pooled.length && !isByName)
     ? {}
     : { [left.key]: JSON.stringify([...pools]) };
+}
+
+/** Whether the pod itself asks for its first interface; a MAC address alone asks for nothing. */
+function asksOfFirst({ [MAC]: _, ...annotations }: Labels): boolean {
+  const request = readRequest(annotations);
+  return isRefusal(request) || (requestsAddress(request) && requestsAddressOn(request, FIRST_INTERFACE));
 }
 
 function asksForOthers(

@@ -121,7 +121,7 @@ function readAll(
   );
   const isAsking = requestsAddress(own) && !asksOnlyMacs(own);
   if (isAsking && !requestsAddressOn(placeMacs(own), FIRST_INTERFACE))
-    return withDefaultsOfFirst(own, namespace, (request) => addressedMacs(request, macKeyOf(asked)));
+    return withDefaultsOfFirst({ own, asked, annotations }, namespace);
   const added = isAsking ? defaults.filter(({ key }) => completes(key, asked)) : defaults;
   const placed = (request: Request) => addressedMacs(placeMacs(request), macKeyOf(asked));
   if (annotations[MAC] !== undefined && asksOnlyMacs(own) && added.length === 0)
@@ -132,19 +132,34 @@ function readAll(
   return isRefusal(all) ? all : placed(all);
 }
 
+/** What a pod asks for, and in which of its annotations. */
+interface OwnWords {
+  readonly own: Request;
+  readonly asked: readonly AnnotationFormat[];
+  readonly annotations: Labels;
+}
+
 /** A pod that asks for further interfaces alone has on its first one what a pod that asks for nothing has there. */
 function withDefaultsOfFirst(
-  own: Request,
+  { own, asked, annotations }: OwnWords,
   namespace: NamespaceState | undefined,
-  placed: (request: Request) => Request | Refusal,
 ): Request | Refusal {
-  const formats = spoken(namespace?.annotations ?? {}, NAMESPACE_FORMATS, "no macs");
+  const placed = (request: Request) => addressedMacs(request, macKeyOf(asked));
+  // the pools that it names are of other interfaces; all else that it says itself goes
+  const formats = spoken(namespace?.annotations ?? {}, NAMESPACE_FORMATS, "no macs").filter(
+    ({ key }) => key === POOLS || !asked.some((one) => one.key === key),
+  );
   const defaults = mergeFormats(formats, namespace?.annotations ?? {}, namespace?.name);
   if (isRefusal(defaults)) return defaults;
   if (!requestsAddress(defaults)) return placed(own);
-  const { pools = [], families, sticky, retention } = defaults;
+  const { pools = [], sticky, retention } = defaults;
   const named = { [FIRST_INTERFACE]: pools };
-  const key = formats.findLast((format) => format.key === FAMILIES || "ofFirst" in format)?.key ?? FAMILIES;
+  const ofFirst = asked.filter((format) => "ofFirst" in format);
+  const ofPod = mergeFormats(ofFirst, annotations);
+  if (isRefusal(ofPod)) return ofPod;
+  const said = ofFirst.length > 0 ? ofFirst : formats;
+  const families = own.families === undefined ? (ofPod.families ?? defaults.families) : undefined;
+  const key = said.findLast((format) => format.key === FAMILIES || "ofFirst" in format)?.key ?? FAMILIES;
   const first = families && withFirstOfFamilies({ interfacePools: named }, families, key);
   if (isRefusal(first)) return first;
   return placed({

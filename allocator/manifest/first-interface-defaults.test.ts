@@ -45,6 +45,24 @@ describe("what a namespace asks for, of a pod that asks for further interfaces a
     });
   });
 
+  it("counts for nothing where the pod itself says the contrary", () => {
+    const kept = { "berth.dev/sticky": "true", "berth.dev/pools": "db", "berth.dev/families": "IPv6" };
+    const net1 = { ...ASKED, interfacePools: { eth0: ["db/IPv6"] }, defaultsFirst: true };
+    assert.deepEqual(read({ ...NET1, "berth.dev/sticky": "false" }, kept), net1);
+    assert.deepEqual(read({ ...NET1, "berth.dev/sticky": "false" }, { "berth.dev/sticky": "true" }), ASKED);
+    assert.deepEqual(read({ ...NET1, "berth.dev/families": "IPv4" }, kept), {
+      ...net1,
+      interfacePools: { eth0: ["db"] },
+      families: ["IPv4"],
+      sticky: true,
+    });
+    assert.deepEqual(read({ ...NET1, "cni.projectcalico.org/ipFamilies": '["IPv4"]' }, kept), {
+      ...net1,
+      interfacePools: { eth0: ["db/IPv4"] },
+      sticky: true,
+    });
+  });
+
   it("is nothing where the pod asks for its first interface, too", () => {
     const own = { "berth.dev/pools": "web,lan@net1" };
     assert.deepEqual(read(own, { "berth.dev/pools": "db" }), {

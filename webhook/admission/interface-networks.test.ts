@@ -5,10 +5,11 @@ import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { toldOf } from "../../allocator/model/interfaces.ts";
 import { poolRecord } from "../../test/support/fixtures.ts";
-import { claimObject, deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
+import { applied, claimObject, deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { mutatePods } from "./mutate-pod.ts";
+import { validatePods } from "./validate-pod.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 const POOLS = [
@@ -61,6 +62,32 @@ describe("an interface of a network", () => {
       await asked(world, { [NETWORKS]: "lan", "berth.dev/ips": "10.40.0.60@net1" }),
       /^10\.20\.0\.\d+@eth0,10\.40\.0\.60@net1$|^10\.40\.0\.60@net1,10\.20\.0\.\d+@eth0$/,
     );
+  });
+
+  it("has the MAC address that the pod pins on the first one, of which its namespace asks the address", async () => {
+    const macs = poolRecord("macs", [], {
+      ranges: [{ cidr: "fe80::/64", from: "fe80::ff:fe00:0", to: "fe80::ff:fe00:ff" }],
+      reserved: ["fe80::ff:fe00:0-fe80::ff:fe00:ff"],
+    });
+    for (const ips of [{ "berth.dev/ips": "10.40.0.60@net1", [NETWORKS]: "lan" }, {}] as const) {
+      await using world = await openWorld({ pools: [...POOLS, macs] });
+      const space = namespaceObject(
+        "shop",
+        { "berth.dev/pools": "db" },
+        { "berth.dev/admission": "enabled" },
+      );
+      await send(world, "/validate/namespaces", space);
+      const object = pod("a", { annotations: { ...ips, "berth.dev/mac": "02:00:00:00:00:51" } });
+      const { embedded: _, ...admission } = world.admission;
+      const first = await mutatePods(admission)(review(object, "CREATE"), new AbortController().signal);
+      assert.equal(deniedAs(first), "");
+      await world.settle();
+      const second = await validatePods(admission)(
+        review(applied(object, first), "CREATE"),
+        new AbortController().signal,
+      );
+      assert.equal(deniedAs(second), "", JSON.stringify(ips));
+    }
   });
 
   it("is the first one, too, where the pod names what makes that", async () => {

@@ -191,6 +191,34 @@ describe("what a pod asks for", () => {
       }
   });
 
+  it("does not change when other networks come and go, with MAC addresses of their own", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const key = "k8s.v1.cni.cncf.io/networks";
+    const has = {
+      "berth.dev/claim": "a",
+      "berth.dev/addresses": "10.20.0.51",
+      "berth.dev/ips": "10.20.0.51",
+    };
+    const own = { name: "a", interface: "pod1", mac: "02:00:00:00:00:01" };
+    const [one, two] = [[own], [own, { name: "b", interface: "pod2", ips: ["172.31.9.9"] }]].map((networks) =>
+      pod("a", { annotations: { ...has, [key]: JSON.stringify(networks) } }),
+    );
+    for (const [before, now] of [
+      [one, two],
+      [two, one],
+      [pod("a", { annotations: has }), one],
+    ] as const)
+      assert.equal(
+        deniedAs(await updated(world, before ?? assert.fail(), now ?? assert.fail(), OWN_OF_EACH)),
+        "",
+      );
+    const ours = pod("a", { annotations: { ...has, [key]: '[{"name":"b","ips":["10.20.0.70"]}]' } });
+    assert.match(
+      deniedAs(await updated(world, one ?? assert.fail(), ours, OWN_OF_EACH)),
+      /is read when the pod is created/,
+    );
+  });
+
   for (const [annotations, words] of [
     [
       { "berth.dev/families": "IPv6" },

@@ -10,7 +10,7 @@ import {
   defaultsAsAnswered,
   requestAsAnswered,
 } from "../../allocator/demand/admitted-pod.ts";
-import { keysOfOwn, type OwnAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import { keysOfOwn, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
 import { ownMacsOfNetworks } from "../../allocator/demand/own-macs.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
@@ -77,7 +77,9 @@ async function contradicted(
   own: OwnAnnotations,
 ): Promise<Refusal | undefined> {
   const { namespace, name, annotations } = pod.metadata;
-  const request = readRequest(own.annotations);
+  const alone = readRequest(own.annotations);
+  // a MAC address of the first interface stands beside what its namespace asks for that
+  const request = isRefusal(alone) ? readRequest(own.annotations, own.namespace) : alone;
   if (isRefusal(request)) return request;
   if (!requestsAddress(request)) return undefined;
   const claim = annotations[ASSIGNED_CLAIM] ?? "";
@@ -176,7 +178,9 @@ function changedRequest(
   const [now, before] = [askedIn(annotations), askedIn(had)];
   const said = [...others, ...ofOwn].filter(isRead);
   const keys = [...OWN_REQUESTS, ...said].filter((one) => now(one) !== before(one));
-  return keys.find((one) => one !== NETWORKS || !keepsNetworks(view, { had, now: annotations, namespace }));
+  return keys.find(
+    (one) => one !== NETWORKS || !keepsNetworks({ view, dialects }, { had, now: annotations, namespace }),
+  );
 }
 
 /**
@@ -184,11 +188,14 @@ function changedRequest(
  * same networks.
  */
 function keepsNetworks(
-  view: Context["view"],
+  { view, dialects }: Parameters<typeof changed>[0],
   { had, now, namespace }: { readonly had: Labels; readonly now: Labels; readonly namespace: string },
 ): boolean {
   if (!isDeepStrictEqual(ownMacsOfNetworks(view, had), ownMacsOfNetworks(view, now))) return false;
-  const [before, after] = [had, now].map((all) => readRequest(all, undefined, "macs"));
+  const space = { name: namespace, labels: {}, annotations: {} };
+  const [before, after] = [had, now].map((all) =>
+    readRequest(ownAnnotations(view, all, space, dialects).annotations, space, "macs"),
+  );
   if (before === undefined || after === undefined || isRefusal(before) || isRefusal(after)) return false;
   if (!isDeepStrictEqual(before, after)) return false;
   const { interfaces = {} } = readTold((had[ASSIGNED_ADDRESSES] ?? "").split(","));
