@@ -5,6 +5,7 @@
 import type { Labels } from "../base/ports.ts";
 import { type Address, familyOf } from "../ip/address.ts";
 import { FIRST_INTERFACE, type Interfaces, saidOf } from "../model/interfaces.ts";
+import { IPS, MAC } from "./mac-values.ts";
 import { NETWORK_ANNOTATIONS, withElements } from "./network-attachments.ts";
 import { addressOf } from "./network-values.ts";
 
@@ -14,9 +15,13 @@ interface Given {
   readonly interfaces?: Interfaces | undefined;
 }
 
-/** The annotations that change: elements with `ips` have those that their interface was given. */
+/**
+ * The annotations that change: elements with `ips` have those that their interface was given. What they asked for stays in `berth.dev/ips`, unless
+ * something stands there, so that whoever comes again under the name asks for the same.
+ */
 export function withGivenIps(annotations: Labels, { addresses, interfaces }: Given): Labels {
   const changed: Record<string, string> = {};
+  const asked: string[] = [];
   for (const key of NETWORK_ANNOTATIONS) {
     const next = withElements(key, annotations[key], ({ interface: name, item }) => {
       const named = item.ips.map(addressOf);
@@ -24,11 +29,13 @@ export function withGivenIps(annotations: Labels, { addresses, interfaces }: Giv
       const has = own?.filter((address) => addresses.includes(address)) ?? [];
       if (named.length === 0 || has.length === 0) return undefined;
       if (named.every((one) => one !== undefined && has.includes(one))) return undefined;
+      asked.push(...named.flatMap((one) => (one === undefined ? [] : [`${one}@${name}`])));
       return { ...item.json, ips: has.map((address) => `${address}${lengthIn(item.ips, address)}`) };
     });
     if (next !== undefined) changed[key] = next;
   }
-  return changed;
+  const isSaid = annotations[IPS] !== undefined || annotations[MAC] !== undefined;
+  return asked.length === 0 || isSaid ? changed : { ...changed, [IPS]: asked.join(",") };
 }
 
 /** The length of the prefix is the network's: it stays. */

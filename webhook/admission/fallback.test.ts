@@ -89,6 +89,9 @@ describe("a pod that takes any address if the one it names is taken", () => {
     const [lan, other] = JSON.parse(annotationsOf(made)[key] ?? "[]");
     assert.deepEqual(lan.ips, [`${got}/24`]);
     assert.deepEqual(other, { name: "other" });
+    assert.equal(annotationsOf(made)["berth.dev/ips"], `${TAKEN}@net1`, "what it asks for stays");
+    const claim = await world.authority.get("claim", "shop/b");
+    assert.deepEqual(claim?.record.request.addresses, [TAKEN]);
   });
 
   it("has it, too, where other words say the address that it named beside Multus' list", async () => {
