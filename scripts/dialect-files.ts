@@ -156,7 +156,7 @@ const saysAny = (keys: readonly string[], where: string) =>
 const bindingAsks = () => {
   const rows = [...readOn("pod"), ...FOREIGN_ROWS];
   const keys = [...new Set(rows.filter(({ matches }) => matches === undefined).map(({ key }) => key))];
-  return any(`key.startsWith('berth.dev/')`, `key in ${list(keys)}`, ...named(NAMED_ROWS));
+  return any(`key.startsWith('berth.dev/')`, `key in ${list(["", ...keys])}`, ...named(NAMED_ROWS));
 };
 
 /** Only of what asks by the annotation alone: a policy sees no pools, and the agent stands behind it. */

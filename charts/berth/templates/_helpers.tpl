@@ -144,6 +144,11 @@ app.kubernetes.io/component: {{ . }}
 {{- if and $object.kind (or $self (not (has $object.metadata.name (list "berth-issuer" "trust.berth.dev")))) }}
 {{- $_ := set $object.metadata "labels" (merge dict ($object.metadata.labels | default dict) $labels) }}
 {{- with $.annotations }}{{ $_ := set $object.metadata "annotations" . }}{{ end }}
+{{- if eq $object.metadata.name "changes.pods.berth.dev" }}
+{{- range $object.spec.matchConditions }}
+{{- $_ := set . "expression" (include "berth.dialects" (dict "root" $.root "expression" .expression "policy" false)) }}
+{{- end }}
+{{- end }}
 {{- if eq $object.metadata.name "pods.berth.dev" }}{{ include "berth.podPolicy" (dict "root" $.root "object" $object) }}{{ end }}
 {{- if eq $object.kind "ServiceAccount" }}{{ $_ := set $object "automountServiceAccountToken" false }}{{ end }}
 {{- if and $object.rules (not $self) }}
