@@ -271,7 +271,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const calls = spent(start, await requestCounts(cluster.connection));
         // on a slow machine the 2 s may be over by now, which says nothing
         const isEarly = replica.clock.monotonic() - since < 1_900;
-        if (isEarly) assert.deepEqual(calls, {});
+        // somebody may still read after the case before this one
+        const writes = Object.keys(calls).filter((key) => !key.startsWith("GET "));
+        if (isEarly) assert.deepEqual(writes, []);
         replica.clock.skip(1_000);
         await cluster.bound(name, uid, "node-a");
         if (isEarly) return;
