@@ -103,7 +103,7 @@ say "who holds what"
 run $berthctl get claims -A
 run $berthctl who 10.20.0.71
 
-say "stop the sandboxes and compare the books"
+say "stop the sandboxes and check the records"
 for pod in licence:c1 ledger:c2 mysql-0:c4; do stop "${pod%:*}" "${pod#*:}"; done
 run $berthctl check
 kill "$stack"; wait "$stack" || fail "the stack did not stop cleanly"

@@ -50,11 +50,11 @@ export function withOwnMacs(
 export function ownMacsOfNetworks(view: View, annotations: Labels): readonly string[] {
   return NETWORK_ANNOTATIONS.flatMap((key) => networkElements(key, annotations[key]))
     .filter(({ item }) => isOfPool(view, item.mac))
-    .map((element) => `${element.interface} ${parseMac(element.item.mac.trim())}`);
+    .map((element) => `${element.interface} ${parseMac(element.item.mac)}`);
 }
 
 function isOfPool(view: View, text: string): boolean {
-  const mac = parseMac(text.trim());
+  const mac = parseMac(text);
   return mac !== undefined && view.poolOf(addressOfMac(mac)) !== undefined;
 }
 
@@ -67,7 +67,7 @@ export function saysOwnMac(view: View, key: string, annotations: Labels, namespa
 function macsUnder(key: string, annotations: Labels, namespace: string): readonly Address[] {
   if (NETWORK_ANNOTATIONS.includes(key))
     return networkElements(key, annotations[key]).flatMap(({ item }) => {
-      const mac = parseMac(item.mac.trim());
+      const mac = parseMac(item.mac);
       return mac === undefined ? [] : [addressOfMac(mac)];
     });
   return rowsOf(key).flatMap((row) => {

@@ -97,6 +97,12 @@ export function familyOf(address: Address): Family {
   return address.includes(":") ? "IPv6" : "IPv4";
 }
 
+/** Whether the addresses are of these families, of each at least one, and of no other. */
+export function areOfFamilies(addresses: readonly Address[], families: readonly Family[]): boolean {
+  const of = new Set(addresses.map(familyOf));
+  return of.size === families.length && families.every((family) => of.has(family));
+}
+
 /** The address as an unsigned integer of 32 or 128 bits. */
 export function toNumber(address: Address): bigint {
   const small = readIPv4(address);

@@ -13,15 +13,14 @@ import { withFirstOfFamilies } from "./first-interface-families.ts";
 import { readPoolsOn, readStickyOn } from "./interface-values.ts";
 import { addressedMacs, asksOnlyMacs, placeMacs } from "./mac-requests.ts";
 import { checked, IPS, MAC, readEntriesWithMacs, readMacs } from "./mac-values.ts";
-import { type AnnotationFormat, mergeFormats, readOne } from "./merged-request.ts";
+import { type AnnotationFormat, FALLBACK, FAMILIES, mergeFormats, readOne } from "./merged-request.ts";
 import { NETWORK_ANNOTATIONS } from "./network-attachments.ts";
 
 /** Annotations that people write. */
 export { IPS, MAC } from "./mac-values.ts";
+export { FALLBACK, FAMILIES } from "./merged-request.ts";
 export const POOLS = "berth.dev/pools";
 export const STICKY = "berth.dev/sticky";
-export const FAMILIES = "berth.dev/families";
-export const FALLBACK = "berth.dev/fallback";
 export const WHEN_DELETED = "berth.dev/when-deleted";
 export const WHEN_SCALED = "berth.dev/when-scaled";
 export const TTL = "berth.dev/ttl";

@@ -2,7 +2,7 @@
 // Families in other systems' words (Calico's ipFamilies, kube-ovn's ip_family) are of the interface that those systems make: the pod's first.
 
 import type { Refusal } from "../base/errors.ts";
-import { type Address, type Family, familyOf } from "../ip/address.ts";
+import { type Address, areOfFamilies, type Family } from "../ip/address.ts";
 import { isLink } from "../model/interface-macs.ts";
 import {
   FIRST_INTERFACE,
@@ -28,9 +28,7 @@ export function withFirstOfFamilies(
 ): InterfacePools | Refusal {
   const addresses = saidOf<readonly Address[]>(interfaces, FIRST_INTERFACE);
   if (addresses !== undefined) {
-    const of = new Set(addresses.map(familyOf));
-    const isSame = of.size === families.length && families.every((family) => of.has(family));
-    return isSame
+    return areOfFamilies(addresses, families)
       ? interfacePools
       : bad(key, `it disagrees with the addresses of ${FIRST_INTERFACE}; keep one of the two`);
   }

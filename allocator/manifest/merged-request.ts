@@ -22,9 +22,8 @@ export interface AnnotationFormat {
 /** The longest list that is read, of 1,024 pairs of addresses, has 57 KiB: what is longer would only cost time. */
 export const LONGEST_VALUE = 64 * 1024;
 
-/** FAMILIES and FALLBACK in annotations.ts, which reads by this file. */
-const OWN_FAMILIES = "berth.dev/families";
-const OWN_FALLBACK = "berth.dev/fallback";
+export const FAMILIES = "berth.dev/families";
+export const FALLBACK = "berth.dev/fallback";
 
 interface Said {
   /** The last annotation of the system that spoke of it. */
@@ -51,7 +50,7 @@ export function mergeFormats(
     const clash = join(asked, said, format.key);
     if (clash !== undefined) return clash;
   }
-  if (annotations[OWN_FALLBACK] !== undefined) withoutNamedElsewhere(systems);
+  if (annotations[FALLBACK] !== undefined) withoutNamedElsewhere(systems);
   const all: Aspects = new Map();
   for (const asked of systems.values()) {
     const clash = agree(all, asked);
@@ -192,8 +191,7 @@ function familiesOfFirst(all: Aspects): Refusal | undefined {
     interfaces: all.get("interfaces")?.value as Interfaces | undefined,
     interfacePools: byInterface?.value as InterfacePools | undefined,
   };
-  if (families === undefined || families.key === OWN_FAMILIES || !hasFurtherInterfaces(asked))
-    return undefined;
+  if (families === undefined || families.key === FAMILIES || !hasFurtherInterfaces(asked)) return undefined;
   const pools = withFirstOfFamilies(asked, families.value as readonly Family[], families.key);
   if (isRefusal(pools)) return pools;
   if (byInterface !== undefined) all.set("interfacePools", { ...byInterface, value: pools });

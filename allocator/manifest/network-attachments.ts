@@ -143,7 +143,7 @@ function jsonItems(text: string): readonly Item[] {
       name: fields.text("name"),
       interface: fields.text("interface"),
       ips: listOf(fields.get("ips")),
-      mac: fields.text("mac"),
+      mac: fields.text("mac").trim() || fields.text("mac"),
       json,
     };
   });

@@ -4,7 +4,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { familyOf, parseAddress } from "../ip/address.ts";
+import { areOfFamilies, parseAddress } from "../ip/address.ts";
 import type { Request } from "../model/address-request.ts";
 import { isLink } from "../model/interface-macs.ts";
 import { isInterfaceName } from "../model/interfaces.ts";
@@ -95,13 +95,8 @@ export const readNicFamily: DialectReader = (value, key, annotations, namespace)
     (one) => annotations[beside(key, one)]?.split(";")[0] ?? [],
   );
   if (entry !== undefined) {
-    const of = new Set(
-      entry
-        .split(",")
-        .flatMap((text) => parseAddress(text.trim()) ?? [])
-        .map(familyOf),
-    );
-    const isSame = of.size === families.length && families.every((family) => of.has(family));
+    const addresses = entry.split(",").flatMap((text) => parseAddress(text.trim()) ?? []);
+    const isSame = areOfFamilies(addresses, families);
     return isSame ? {} : bad(shown(key), "it disagrees with the address beside it; keep one of the two");
   }
   const why = `of one interface berth takes the families from its pool or address; write ${beside(shown(key), "logical_switch")}, or berth.dev/pools with ${names[0]}`;

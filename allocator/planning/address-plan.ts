@@ -2,7 +2,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { type Address, type Family, familyOf, fromNumber } from "../ip/address.ts";
+import { type Address, areOfFamilies, type Family, familyOf, fromNumber } from "../ip/address.ts";
 import { numberAt, pickFree, startOffset } from "../ip/free-address.ts";
 import { macOfAddress, refuseAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
@@ -52,13 +52,9 @@ export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Addres
  */
 export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
   if (isByInterface(ask)) return planInterfaces(view, ask, { planOne, wantedOf });
-  return planOne(view, ask.interfaces === undefined ? onFirst(ask) : ask);
-}
-
-/** What names no interface is of the first, whose network may be known. */
-function onFirst(ask: AddressConstraints): AddressConstraints {
-  const isKnown = saidOf(ask.networks?.on, FIRST_INTERFACE) !== undefined;
-  return isKnown ? { ...ask, networks: networksOn(ask.networks, FIRST_INTERFACE) } : ask;
+  // what names no interface is of the first, whose network may be known
+  const first = ask.interfaces === undefined ? knownNetworks(ask, FIRST_INTERFACE) : {};
+  return planOne(view, { ...ask, ...first });
 }
 
 function planOne(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
@@ -108,14 +104,14 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
 }
 
 /** Of an address that is named for an interface, the networks of that one. */
-function networksOf(
-  { interfaces, networks }: AddressConstraints,
-  address: Address,
-): Pick<AddressConstraints, "networks"> {
-  const said = interfaces === undefined ? FIRST_INTERFACE : interfaceOf(interfaces, address);
-  const name = said && (linkedTo(said) ?? said);
-  const isKnown = name !== undefined && saidOf(networks?.on, name) !== undefined;
-  return isKnown ? { networks: networksOn(networks, name) } : {};
+function networksOf(ask: AddressConstraints, address: Address): Pick<AddressConstraints, "networks"> {
+  const said = ask.interfaces && interfaceOf(ask.interfaces, address);
+  return said === undefined ? {} : knownNetworks(ask, linkedTo(said) ?? said);
+}
+
+/** Nothing, where it is not known which network makes the interface. */
+function knownNetworks({ networks }: AddressConstraints, name: string): Pick<AddressConstraints, "networks"> {
+  return saidOf(networks?.on, name) === undefined ? {} : { networks: networksOn(networks, name) };
 }
 
 function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {
@@ -166,9 +162,8 @@ function familiesUnsaid(
   const lists = Object.values(interfacesOf(interfaces, entry) ?? { first: entry });
   const isSaid = (list: AddressEntry) => {
     // a MAC address is of no family, though it is kept as an address
-    const named = new Set(list.filter((one) => macOfAddress(one) === undefined).map(familyOf));
-    if (named.size === 0 && list.length > 0) return true;
-    return families.length === named.size && families.every((family) => named.has(family));
+    const named = list.filter((one) => macOfAddress(one) === undefined);
+    return (named.length === 0 && list.length > 0) || areOfFamilies(named, families);
   };
   if (lists.every(isSaid)) return undefined;
   const each = interfaces === undefined ? "" : " on each interface";
