@@ -259,4 +259,14 @@ describe("kube-ovn's keys of an interface", () => {
       /no network annotation of the pod makes eth0, .*without it the pod does not start/,
     );
   });
+
+  it("has its MAC address with space behind it, too", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const networks = JSON.stringify([{ name: "lan", mac: `${OURS} ` }]);
+    const annotations = { "berth.dev/ips": "10.20.0.60@net1", [NETWORKS]: networks };
+    const answer = await send(world, "/mutate/pods", pod("a", { annotations }));
+    assert.equal(deniedAs(answer), "");
+    const written = annotationsOf(applied(pod("a", { annotations }), answer))[NETWORKS] ?? "";
+    assert.equal(JSON.parse(written)[0].mac, OURS);
+  });
 });
