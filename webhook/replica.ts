@@ -124,7 +124,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
   closers.push(() => replica.close());
   const { metrics } = options;
   metrics.watchProcess();
-  withMetrics(metrics, replica.mirror);
+  withMetrics(metrics, replica.cache);
   const access = new SubjectAccessChecker(connection, clock);
   const events = startEvents(options, closers);
   const collector = startControllers(options, { replica, access, metrics, events, closers });
@@ -154,7 +154,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       occupants: () => replica.occupants(),
       services: remembered(() => readServices(connection), clock, SERVICES_MS),
-      catchUp: () => waitForPools(replica.context, replica.mirror),
+      catchUp: () => waitForPools(replica.context, replica.cache),
       suspect: (claim) => collector.suspect(claim),
     }),
   );
@@ -235,11 +235,11 @@ function startControllers(
   metrics.gauge("berth_leader", () => [{ labels: {}, value: leadership.leads() ? 1 : 0 }]);
   // of two replicas one has the lease, so they go to different halves; nothing but the number of tries rests on it
   replica.goesFirstTo(() => (leadership.leads() ? "even" : "odd"));
-  const { context, mirror, watches, inventory, synced } = replica;
+  const { context, cache, watches, inventory, synced } = replica;
   const collector = startGcController({ context, inventory, leadership, metrics, events, synced });
   closers.push(() => collector.close());
   const suspect: ControllerDeps["suspect"] = (claim) => collector.suspect(claim);
-  const knows = { context, mirror, watches, inventory, leadership, connection, access };
+  const knows = { context, cache, watches, inventory, leadership, connection, access };
   const deps: ControllerDeps = {
     ...knows,
     events,
@@ -252,7 +252,7 @@ function startControllers(
     ...dialectsOf(options),
   };
   const controllers = [
-    startGcTriggers({ mirror, watches, clock, suspect }),
+    startGcTriggers({ cache, watches, clock, suspect }),
     ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startNodeCidrs, startPhases].map(
       (start) => start(deps),
     ),

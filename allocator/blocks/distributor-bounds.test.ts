@@ -67,7 +67,7 @@ describe("blocks of pools over one range", () => {
       await using world = await openWorld({ pools });
       const facts = new Facts();
       facts.pods.set("a", { "node-a": 7 }).set("b", { "node-b": 7 });
-      const blocks = new BlockDistributor({ ...world.context, view: world.mirror }, facts);
+      const blocks = new BlockDistributor({ ...world.context, view: world.cache }, facts);
       for (let pass = 0; pass < 3; pass++) {
         await blocks.pass();
         await owned(world);
@@ -82,7 +82,7 @@ describe("blocks of pools over one range", () => {
     await using world = await openWorld({ pools });
     const facts = new Facts();
     facts.pods.set("pa", { "node-a": 1 }).set("pb", { "node-a": 1, "node-b": 0 });
-    const blocks = new BlockDistributor({ ...world.context, view: world.mirror }, facts);
+    const blocks = new BlockDistributor({ ...world.context, view: world.cache }, facts);
     const pass = async () => {
       const short = await blocks.pass();
       await world.settle();
@@ -121,7 +121,7 @@ describe("a pool that is made smaller", () => {
         };
       },
     });
-    const blocks = new BlockDistributor({ ...world.context, store, view: world.mirror }, facts);
+    const blocks = new BlockDistributor({ ...world.context, store, view: world.cache }, facts);
     await blocks.pass();
     const all = [...(await owned(world)).keys()].map((address) => Number(address.split(".")[3]));
     assert.ok(made > 3 && Math.max(...all) === 45, `${made}: ${all.join()}`);
@@ -131,7 +131,7 @@ describe("a pool that is made smaller", () => {
     await using world = await openWorld({ pools: [pool("a", 1, 31, { blockSize: { ipv4: 30 } })] });
     const facts = new Facts();
     facts.pods.set("a", { "node-a": 30 });
-    const blocks = new BlockDistributor({ ...world.context, view: world.mirror }, facts);
+    const blocks = new BlockDistributor({ ...world.context, view: world.cache }, facts);
     await blocks.pass();
     await world.settle();
     const seen = (await world.authority.get("pool", "a")) ?? assert.fail();
@@ -154,7 +154,7 @@ describe("a node", () => {
     await using world = await openWorld({ pools: [pool("a", 50, 55, { blockSize: { ipv4: 32 } })] });
     const facts = new Facts();
     facts.pods.set("a", { "node-a": 0, "node-b": 4 });
-    const blocks = new BlockDistributor({ ...world.context, view: world.mirror }, facts);
+    const blocks = new BlockDistributor({ ...world.context, view: world.cache }, facts);
     await blocks.pass();
     await world.settle();
     facts.pods.set("a", { "node-b": 6 });
@@ -172,7 +172,7 @@ describe("a node", () => {
     const facts = new Facts();
     facts.areProven = true;
     facts.pods.set("a", { dead: 0, living: 5 });
-    const blocks = new BlockDistributor({ ...world.context, view: world.mirror }, facts);
+    const blocks = new BlockDistributor({ ...world.context, view: world.cache }, facts);
     const passes = async (prove: string) => {
       for (let n = 0; n < 6; n++) {
         await blocks.pass();

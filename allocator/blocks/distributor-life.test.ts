@@ -19,7 +19,7 @@ async function lifeKilledAt(at: number, failure: Failure) {
   await using world = await openWorld({ pools: [shared(30)], clock: new ManualClock() });
   const nodes = new Nodes();
   const store = new FailingStore(world.authority, at, failure);
-  let blocks = new BlockDistributor({ ...world.context, store, view: world.mirror }, nodes);
+  let blocks = new BlockDistributor({ ...world.context, store, view: world.cache }, nodes);
   const pass = async () => {
     await world.settle();
     try {

@@ -184,11 +184,10 @@ describe("the distributor of blocks", () => {
         await blocks.pass();
       }
       await world.settle();
-      return [...world.mirror.blocks()].flatMap(
-        ({ record: { recalledAt, recalledAddresses = 0, status } }) =>
-          recalledAt === undefined && recalledAddresses === 0
-            ? []
-            : [`${recalledAt === undefined ? recalledAddresses : "all"} of one with ${status?.used} used`],
+      return [...world.cache.blocks()].flatMap(({ record: { recalledAt, recalledAddresses = 0, status } }) =>
+        recalledAt === undefined && recalledAddresses === 0
+          ? []
+          : [`${recalledAt === undefined ? recalledAddresses : "all"} of one with ${status?.used} used`],
       );
     };
     nodes.pods.set("node-a", 5).set("node-b", 5);

@@ -126,7 +126,7 @@ describe("a grant", () => {
 
   it("leaves out what others have, and not from Berth", async () => {
     await using world = await openWorld({ pools: [WEB] });
-    world.mirror.occupy(addr("10.0.0.2"), { kind: "pod", namespace: "shop", name: "calico" });
+    world.cache.occupy(addr("10.0.0.2"), { kind: "pod", namespace: "shop", name: "calico" });
     const got = await grantTo(world, "node-a");
     const all = [got, ...(await Promise.all([1, 2, 3].map((n) => grantTo(world, `node-${n}`))))];
     const first = all.find((one) => one?.key === "10.0.0.0/30");

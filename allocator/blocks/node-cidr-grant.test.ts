@@ -31,7 +31,7 @@ async function grantTo(world: World, nodes: readonly string[], pool = POOL, fami
   const requests = nodes.map((node) => ({ family, node, nodeUID: `uid-${node}` }));
   const grants = [{ pool: parsed(pool), requests, taken: new IntervalSet() }];
   const granted: Block[] = [];
-  for await (const some of grantNodeCidrs({ ...world.context, view: world.mirror }, { grants }))
+  for await (const some of grantNodeCidrs({ ...world.context, view: world.cache }, { grants }))
     granted.push(...some.map(({ record }) => record));
   await world.settle();
   return granted;

@@ -61,7 +61,7 @@ async function findings(): Promise<readonly string[]> {
     await world.all("block"),
   ];
   const input = {
-    pools: [...world.mirror.pools()],
+    pools: [...world.cache.pools()],
     claims: claims.map(({ record }) => record),
     reservations: reservations.map(({ record }) => record),
     blocks: all.map(({ record }) => record),
@@ -77,7 +77,7 @@ describe("a block that is partly used, and another node whose pods lack addresse
     const nodesFor = () =>
       Object.entries(needs).map(([node, pods]) => ({ node, nodeUID: `uid-of-${node}`, pods }));
     blocks = new BlockDistributor(
-      { ...world.context, view: world.mirror },
+      { ...world.context, view: world.cache },
       { nodesFor, evidence: async () => undefined },
     );
     await passes();
@@ -176,7 +176,7 @@ describe("an owner that is asked for single addresses and does not answer", () =
       ["node-c", 2],
     ]);
     const nodesFor = () => [...pods].map(([node, count]) => ({ node, nodeUID: node, pods: count }));
-    const context = { ...own.context, view: own.mirror };
+    const context = { ...own.context, view: own.cache };
     const giver = new BlockDistributor(context, { nodesFor, evidence: async () => undefined });
     const asked = async () => {
       await giver.pass();

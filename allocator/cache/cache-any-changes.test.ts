@@ -95,7 +95,7 @@ function told(view: RecordCache): unknown {
   };
 }
 
-/** A mirror that has seen only what is left in this one. */
+/** A cache that has seen only what is left in this one. */
 function afreshFrom(cache: RecordCache): RecordCache {
   const fresh = new RecordCache(noopLogger);
   for (const stored of cache.reservations()) fresh.apply("reservation", { type: "put", stored });

@@ -83,7 +83,7 @@ describe("ClaimIndex", () => {
   });
 });
 
-/** As the mirror does it: what was there under the key leaves first. */
+/** As the cache does it: what was there under the key leaves first. */
 function enterOrLeave(
   index: ClaimIndex,
   there: Map<string, Stored<"claim">>,

@@ -127,7 +127,7 @@ describe("preview", () => {
   it("knows a claim that the view does not show yet", async () => {
     await using world = await openWorld({ pools: POOLS });
     granted(await reserve(world.context, podAllocation(world, "db-0", { pools: ["four"] }), "pod"));
-    // no settle: the mirror has not heard of it
+    // no settle: the cache has not heard of it
     const would = granted(await dryRun(world.context, podAllocation(world, "db-0", { pools: ["four"] })));
     assert.deepEqual(
       would.addresses.map(({ held }) => held),

@@ -20,7 +20,7 @@ const LIMITED = poolRecord("web", ["10.30.0.0/24", "fd00:30::/120"], { limits: {
 function blind(world: World, count: number): readonly Context[] {
   const view = new RecordCache(noopLogger);
   view.apply("pool", { type: "relist" });
-  for (const stored of world.mirror.poolRecords()) view.apply("pool", { type: "put", stored });
+  for (const stored of world.cache.poolRecords()) view.apply("pool", { type: "put", stored });
   view.apply("pool", { type: "synced" });
   return Array.from({ length: count }, (_, n) => ({ ...world.another(n + 1), view }));
 }
@@ -143,7 +143,7 @@ describe("limits.perNamespace", () => {
       const got = await reserve(world.context, ask, "pod");
       assert.ok(!isRefusal(got));
       await world.settle();
-      for (const stored of world.mirror.reservations())
+      for (const stored of world.cache.reservations())
         (behind.view as RecordCache).apply("reservation", { type: "put", stored });
       await release(world.context, got.claim);
       await world.settle();

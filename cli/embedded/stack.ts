@@ -141,7 +141,7 @@ async function openRecords(
   const store = openSqliteStore(database, { clock, random, log });
   closers.push(() => store.close());
   const admitted = openAdmittedObjects(database);
-  const { view, pools, synced } = startMirror({ store, log, clock }, closers);
+  const { view, pools, synced } = startCache({ store, log, clock }, closers);
   await pools;
   const context = { store, view, clock, random, log, serial: new KeyedMutex() };
   return { database, admitted, context, view, synced };
@@ -166,7 +166,7 @@ async function makePools(
   return kept;
 }
 
-function startMirror(
+function startCache(
   { store, log, clock }: Pick<Context, "store" | "log" | "clock">,
   closers: CleanupStack,
 ): { readonly view: RecordCache } & Pick<CacheSync, "pools" | "synced"> {

@@ -25,7 +25,7 @@ describe("pools without an address for a pod of a node", () => {
   it("are those whose addresses are all in claims or in blocks, and of which the node itself uses what it has", async () => {
     await using world = await openWorld({ pools: [POOL] });
     const said = async (node: string) => {
-      const pools = world.mirror.pools();
+      const pools = world.cache.pools();
       const choice = choosePools(pools, {
         namespace: "a",
         namespaceLabels: {},

@@ -62,8 +62,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     async function make(pool: PoolRecord): Promise<void> {
       const { stored } = await replicaOf(0).context.store.create("pool", pool);
       // not the one of the same name before it, all of whose addresses were taken
-      const isHeardOf = ({ mirror }: ClusterCaches) =>
-        mirror.poolRecord(pool.name)?.uid === stored.uid && [...mirror.reservations()].length === 0;
+      const isHeardOf = ({ cache }: ClusterCaches) =>
+        cache.poolRecord(pool.name)?.uid === stored.uid && [...cache.reservations()].length === 0;
       for (const replica of replicas)
         await eventually("the pool is heard of", () => isHeardOf(replica) || undefined);
     }

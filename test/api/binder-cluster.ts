@@ -56,7 +56,7 @@ export class BinderCluster {
   readonly store: Store;
   readonly #plane: ControlPlane;
   readonly #context: Context;
-  readonly #mirror = new RecordCache(noopLogger);
+  readonly #cache = new RecordCache(noopLogger);
   readonly #stop = new AbortController();
   readonly #following: Promise<void>;
 
@@ -65,8 +65,8 @@ export class BinderCluster {
     this.connection = plane.connect();
     const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     this.store = openKubernetesStore({ ...deps, connection: this.connection });
-    this.#context = { ...deps, store: this.store, view: this.#mirror, serial: new KeyedMutex() };
-    this.#following = syncCache(this.store, this.#mirror, this.#stop.signal).ended;
+    this.#context = { ...deps, store: this.store, view: this.#cache, serial: new KeyedMutex() };
+    this.#following = syncCache(this.store, this.#cache, this.#stop.signal).ended;
   }
 
   static async open(plane: ControlPlane): Promise<BinderCluster> {
@@ -74,7 +74,7 @@ export class BinderCluster {
     const cluster = new BinderCluster(plane);
     await makeNamespaces(cluster.connection, [NAMESPACE]);
     await cluster.store.create("pool", poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
-    await eventually("the pool", () => cluster.#mirror.pool("db"));
+    await eventually("the pool", () => cluster.#cache.pool("db"));
     return cluster;
   }
 
@@ -100,7 +100,7 @@ export class BinderCluster {
     const telling = events.run(stop.signal);
     const suspects: string[] = [];
     const binder = startBinder({
-      ...{ mirror: cache, watches: informers, connection, events },
+      ...{ cache, watches: informers, connection, events },
       context: { ...deps, clock, store, view: cache, serial: new KeyedMutex() },
       inventory: clusterStates({ watches: informers, connection, clock }),
       leadership: { leads: () => leads, onGain: () => () => {} },

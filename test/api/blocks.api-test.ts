@@ -37,10 +37,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await cluster.delete(POOLS, record.name);
       }
       await eventually("nothing is left", async () => {
-        const { mirror, watches } = cluster.replica;
-        return (
-          [...mirror.blocks(), ...mirror.poolRecords(), ...watches.nodes.all()].length === 0 || undefined
-        );
+        const { cache, watches } = cluster.replica;
+        return [...cache.blocks(), ...cache.poolRecords(), ...watches.nodes.all()].length === 0 || undefined;
       });
     });
 
@@ -56,7 +54,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     const applyPool = async (name: string, spec: Json) => {
       await cluster.apply(POOLS, { metadata: { name }, spec });
-      await eventually("the pool is seen", () => cluster.replica.mirror.pool(name));
+      await eventually("the pool is seen", () => cluster.replica.cache.pool(name));
     };
 
     const addNode = async (name: string) => {
@@ -221,7 +219,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           await cluster.caughtUp();
           await eventually(
             "the view has none",
-            () => [...cluster.replica.mirror.blocks()].length === 0 || undefined,
+            () => [...cluster.replica.cache.blocks()].length === 0 || undefined,
           );
         }
       }

@@ -56,9 +56,9 @@ export class CiliumCluster {
     for (const [name] of [...this.cluster.replica.watches.nodes.all()]) await this.#remove(this.#nodes, name);
     for (const block of await this.cluster.all("block")) await this.cluster.store.remove("block", block);
     for (const { record } of await this.cluster.all("pool")) await this.cluster.delete(POOLS, record.name);
-    const { mirror, watches } = this.cluster.replica;
+    const { cache, watches } = this.cluster.replica;
     await eventually("nothing is left", () => {
-      const left = [...mirror.blocks(), ...mirror.poolRecords(), ...watches.nodes.all()];
+      const left = [...cache.blocks(), ...cache.poolRecords(), ...watches.nodes.all()];
       return left.length === 0 || undefined;
     });
   }
@@ -70,7 +70,7 @@ export class CiliumCluster {
       metadata: { name },
       spec: { ranges, nodeCIDRs, cooldown: "30s", ...spec },
     });
-    await eventually("the pool is seen", () => this.cluster.replica.mirror.pool(name));
+    await eventually("the pool is seen", () => this.cluster.replica.cache.pool(name));
   }
 
   async addNode(name: string, zone: string): Promise<void> {

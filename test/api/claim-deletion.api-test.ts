@@ -41,7 +41,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     before(async () => {
       cluster = await ControllersCluster.open();
       await cluster.store.create("pool", poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
-      await eventually("the pool", () => cluster.replica.mirror.pool("db"));
+      await eventually("the pool", () => cluster.replica.cache.pool("db"));
       await cluster.applySet("mysql", { replicas: 9, annotations: {} });
       await eventually("the set", () => cluster.replica.watches.workloads[0]?.reflector.get("shop/mysql"));
     });
@@ -50,8 +50,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     const collectGarbage = () => {
       const suspect = cluster.collectGarbage();
-      cluster.start(({ mirror, watches, context }) =>
-        startGcTriggers({ mirror, watches, clock: context.clock, suspect }),
+      cluster.start(({ cache, watches, context }) =>
+        startGcTriggers({ cache, watches, clock: context.clock, suspect }),
       );
       cluster.start(startClaims);
     };

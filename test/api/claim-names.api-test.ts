@@ -22,7 +22,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         [kruiseSets] = await installKruise(connection, "statefulsets");
       });
       await cluster.store.create("pool", poolRecord("db", "10.20.0.0/16", { cooldown: "0s" }));
-      await eventually("the pool", () => cluster.replica.mirror.pool("db"));
+      await eventually("the pool", () => cluster.replica.cache.pool("db"));
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());

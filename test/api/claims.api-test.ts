@@ -28,7 +28,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.store.create("pool", poolRecord("quick", "10.21.0.0/24", { cooldown: "0s" }));
       await eventually(
         "the pools",
-        () => cluster.replica.mirror.pool("db") && cluster.replica.mirror.pool("quick"),
+        () => cluster.replica.cache.pool("db") && cluster.replica.cache.pool("quick"),
       );
     });
     after(() => cluster?.close());
@@ -231,7 +231,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const leadership = new SwitchedLeadership();
       cluster.start(startClaims, { leadership });
       await cluster.applyClaim("later", { addresses: ["10.20.5.1"] });
-      await eventually("it is seen", () => cluster.replica.mirror.claim("shop/later"));
+      await eventually("it is seen", () => cluster.replica.cache.claim("shop/later"));
       assert.equal((await cluster.claim("later"))?.record.nonce, "");
       leadership.set(true);
       await ready("later");

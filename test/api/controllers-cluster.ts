@@ -161,14 +161,14 @@ export class ControllersCluster {
 
   /** Waits until the view shows what the store has. */
   async caughtUp(): Promise<void> {
-    const { mirror } = this.replica;
+    const { cache } = this.replica;
     await eventually("the view catches up", async () => {
       const [claims, reservations] = [await this.all("claim"), await this.all("reservation")];
       const same =
-        [...mirror.claims()].length === claims.length &&
-        [...mirror.reservations()].length === reservations.length &&
-        claims.every(({ key, revision }) => mirror.claim(key)?.revision === revision) &&
-        reservations.every((r) => mirror.reservation(r.record.address)?.revision === r.revision);
+        [...cache.claims()].length === claims.length &&
+        [...cache.reservations()].length === reservations.length &&
+        claims.every(({ key, revision }) => cache.claim(key)?.revision === revision) &&
+        reservations.every((r) => cache.reservation(r.record.address)?.revision === r.revision);
       return same ? true : undefined;
     });
   }

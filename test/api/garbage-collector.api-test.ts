@@ -104,7 +104,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     const start = () => {
-      const { context, inventory, synced, mirror, watches } = replica;
+      const { context, inventory, synced, cache, watches } = replica;
       const leadership = steadyLeadership();
       const events = { record: () => {} };
       gcLoop = startGcController({ context, inventory, synced, leadership, metrics: noopMetrics, events });
@@ -113,7 +113,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         gcLoop.suspect(claim);
       };
       const workloads = startWorkloads(controllerDeps(replica, { suspect }));
-      const pointsOut = [startGcTriggers({ mirror, watches, clock, suspect }), workloads];
+      const pointsOut = [startGcTriggers({ cache, watches, clock, suspect }), workloads];
       triggers = { close: async () => void (await Promise.all(pointsOut.map((one) => one.close()))) };
     };
 
@@ -137,7 +137,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const attachment = attachmentOf(name, { node, podUID, detached });
       await store.report(created.stored, { phase: detached ? "Detached" : "Attached", attachment });
       await eventually("the claim is known", () =>
-        replica.mirror.claim(`shop/${name}`)?.record.status.attachment ? true : undefined,
+        replica.cache.claim(`shop/${name}`)?.record.status.attachment ? true : undefined,
       );
     };
     const stored = async (name: string) => (await replica.context.store.get("claim", `shop/${name}`))?.record;
@@ -215,7 +215,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         await store.create("claim", record);
       }
       await eventually("the claims are known", () =>
-        [...replica.mirror.claims()].length === 20 ? true : undefined,
+        [...replica.cache.claims()].length === 20 ? true : undefined,
       );
       const counts = async () => {
         const of = await requestCounts(connection);

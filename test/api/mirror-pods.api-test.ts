@@ -43,7 +43,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     after(() => plane?.close());
 
     /** "" when the API server has it, else why not. */
-    async function mirror(
+    async function cache(
       namespace: string,
       annotations: Readonly<Record<string, string>>,
       by = kubelet,
@@ -75,16 +75,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("are admitted without annotations of Berth's, and with those that ask: its agent refuses to start such", async () => {
       for (const namespace of ["shop", "kube-system", "berth-system"]) {
-        assert.equal(await mirror(namespace, {}), "");
-        assert.equal(await mirror(namespace, { "berth.dev/ips": "10.20.0.71" }), "");
+        assert.equal(await cache(namespace, {}), "");
+        assert.equal(await cache(namespace, { "berth.dev/ips": "10.20.0.71" }), "");
       }
     });
 
     it("are refused with any annotation that Berth writes, in every namespace, whoever makes them", async () => {
       for (const [key, value] of Object.entries(FORGED)) {
         for (const namespace of ["shop", "kube-system", "berth-system"])
-          assert.match(await mirror(namespace, { [key]: value }), refused, key);
-        assert.match(await mirror("shop", { [key]: value }, plane.connect()), refused, key);
+          assert.match(await cache(namespace, { [key]: value }), refused, key);
+        assert.match(await cache("shop", { [key]: value }, plane.connect()), refused, key);
       }
     });
 
@@ -135,11 +135,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const path = itemPath(resourceOfManifest(binding), { name: POLICY });
       assert.ok((await admin.call({ method: "DELETE", path })).status < 300);
       await eventually("the policy is off", async () =>
-        (await mirror("shop", FORGED)) === "" ? true : undefined,
+        (await cache("shop", FORGED)) === "" ? true : undefined,
       );
       await install(admin, [binding]);
       await eventually("it is on", async () =>
-        refused.test(await mirror("shop", FORGED)) ? true : undefined,
+        refused.test(await cache("shop", FORGED)) ? true : undefined,
       );
     });
   });

@@ -73,8 +73,8 @@ export class NodeCidrCluster {
       await cluster.delete(POOLS, record.name);
     }
     await eventually("nothing is left", () => {
-      const { mirror, watches } = cluster.replica;
-      const left = [...mirror.blocks(), ...mirror.poolRecords(), ...watches.nodes.all()];
+      const { cache, watches } = cluster.replica;
+      const left = [...cache.blocks(), ...cache.poolRecords(), ...watches.nodes.all()];
       return left.length === 0 ? true : undefined;
     });
   }
@@ -93,7 +93,7 @@ export class NodeCidrCluster {
     const ranges = cidrs.map((cidr) => ({ cidr }));
     const whole = { ranges, nodeCIDRs: { use: "PodCIDR", blockSize }, cooldown: "0s", ...spec };
     await this.cluster.apply(POOLS, { metadata: { name }, spec: whole });
-    await eventually("the pool is seen", () => this.cluster.replica.mirror.pool(name));
+    await eventually("the pool is seen", () => this.cluster.replica.cache.pool(name));
   }
 
   async addNode(name: string, labels: Json = {}, spec: Json = {}): Promise<void> {

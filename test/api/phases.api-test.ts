@@ -24,7 +24,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     before(async () => {
       cluster = await ControllersCluster.open();
       await cluster.store.create("pool", poolRecord("db", ["10.20.0.0/16"]));
-      await eventually("the pool", () => cluster.replica.mirror.pool("db"));
+      await eventually("the pool", () => cluster.replica.cache.pool("db"));
     });
     after(() => cluster?.close());
     afterEach(async () => {

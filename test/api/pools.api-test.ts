@@ -33,7 +33,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     const applyPool = async (name: string, spec: Json) => {
       await cluster.apply(POOLS, { metadata: { name }, spec });
-      await eventually("it is seen", () => cluster.replica.mirror.poolRecord(name));
+      await eventually("it is seen", () => cluster.replica.cache.poolRecord(name));
     };
 
     const take = async (pool: string, name: string) => {
@@ -244,7 +244,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.deepEqual(await cluster.poolItem("busy"), quiet);
       await cluster.endAll();
       let versions = 0;
-      const forget = cluster.replica.mirror.onChange("pool", (name) => {
+      const forget = cluster.replica.cache.onChange("pool", (name) => {
         if (name === "busy") versions++;
       });
       cluster.start(startPools); // with the clock of this host

@@ -49,9 +49,9 @@ export class Notices {
 
 /** What a controller works with, on that replica: it leads, what is queued for the garbage collector comes to nothing and nothing is counted. */
 export function controllerDeps(replica: ClusterCaches, over: Partial<ControllerDeps> = {}): ControllerDeps {
-  const { context, mirror, watches, inventory, connection } = replica;
+  const { context, cache, watches, inventory, connection } = replica;
   return {
-    ...{ context, mirror, watches, inventory, connection },
+    ...{ context, cache, watches, inventory, connection },
     leadership: steadyLeadership(),
     events: new Notices(),
     metrics: noopMetrics,

@@ -17,8 +17,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     before(async () => {
       cluster = await ControllersCluster.open();
       await cluster.store.create("pool", poolRecord("quick", "10.21.0.0/24", { cooldown: "0s" }));
-      await eventually("the pool", () => cluster.replica.mirror.pool("quick"));
-      cluster.replica.mirror.onChange("reservation", (address, now) => {
+      await eventually("the pool", () => cluster.replica.cache.pool("quick"));
+      cluster.replica.cache.onChange("reservation", (address, now) => {
         if (now === undefined) freed.push(address);
       });
     });
@@ -48,7 +48,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("has it, too, when Berth gives that one back", async () => {
       cluster.start(startClaims);
       await cluster.store.create("pool", poolRecord("slow", "10.22.0.0/24", { cooldown: "1h" }));
-      await eventually("the pool", () => cluster.replica.mirror.pool("slow"));
+      await eventually("the pool", () => cluster.replica.cache.pool("slow"));
       await cluster.applyClaim("third", { addresses: ["10.22.0.10"] });
       await ready("third");
       await cluster.applyClaim("fourth", { addresses: ["10.22.0.10"] }, { takesOver: "third" });

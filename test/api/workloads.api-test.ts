@@ -33,7 +33,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         "pool",
         poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"], { cooldown: "0s" }),
       );
-      await eventually("the pool", () => cluster.replica.mirror.pool("db"));
+      await eventually("the pool", () => cluster.replica.cache.pool("db"));
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());
@@ -84,7 +84,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.patchSet("calm", { spec: { template: { metadata: { labels: { version: "2" } } } } });
       // another one that is looked at afterwards
       await cluster.applySet("marker", { replicas: 1, annotations: { [IPS]: "10.20.1.30" } });
-      await eventually("the marker's claim", () => cluster.replica.mirror.claim("shop/marker-0"));
+      await eventually("the marker's claim", () => cluster.replica.cache.claim("shop/marker-0"));
       await cluster.endAll(); // after the work at hand, which has more to read
       assert.equal((await calls()) - before, 4); // is there a claim, reservation, claim, and the reservation read back
     });
@@ -265,13 +265,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       cluster.start(startWorkloads);
       const big = ["big-a", "big-b", "big-c", "big-d"];
       const begun = (name: string) =>
-        cluster.replica.mirror.claimsOfWorkload("StatefulSet", "shop", name).length;
+        cluster.replica.cache.claimsOfWorkload("StatefulSet", "shop", name).length;
       for (const name of big) {
         await cluster.applySet(name, { replicas: 200, annotations: { "berth.dev/pools": "db" } });
       }
       await eventually("all have begun", () => (big.every((name) => begun(name) > 0) ? true : undefined));
       await cluster.applySet("small", { replicas: 1, annotations: { [IPS]: "10.20.8.1" } });
-      await eventually("the small one has its claim", () => cluster.replica.mirror.claim("shop/small-0"));
+      await eventually("the small one has its claim", () => cluster.replica.cache.claim("shop/small-0"));
       const counts = big.map(begun);
       await cluster.endAll();
       for (const name of big) await cluster.deleteSet(name);

@@ -99,7 +99,7 @@ class Leader {
     const store = openKubernetesStore({ connection: plane.connection, ...deps });
     const view = new RecordCache(noopLogger);
     const stop = new AbortController();
-    const following = syncRecords({ store, mirror: view, ...deps }, stop.signal);
+    const following = syncRecords({ store, cache: view, ...deps }, stop.signal);
     setup.defer(async () => {
       stop.abort();
       await following.ended;

@@ -34,7 +34,7 @@ function chances(): () => number {
   };
 }
 
-function mirrorFilled({ cidr, filled }: PickingTask, part: number): RecordCache {
+function cacheFilled({ cidr, filled }: PickingTask, part: number): RecordCache {
   const cache = new RecordCache(noopLogger);
   const limits = { perNamespace: 2_147_483_647 };
   const pool = { name: "bench", spec: { ranges: [{ cidr }], limits } };
@@ -67,14 +67,14 @@ function pickMany(cache: RecordCache, asks: readonly AddressConstraints[]): numb
 }
 
 function measure(task: PickingTask): PickingTimes {
-  const mirrors = task.fills.map((part) => mirrorFilled(task, part));
+  const caches = task.fills.map((part) => cacheFilled(task, part));
   const times = task.fills.map((): number[] => []);
   for (let round = 0; round < task.rounds; round++) {
     const asks = Array.from(
       { length: task.picks },
       (_, i): AddressConstraints => ({ ...ASK, name: `pod-${round}-${i}` }),
     );
-    for (const [i, mirror] of mirrors.entries()) times[i]?.push(pickMany(mirror, asks));
+    for (const [i, cache] of caches.entries()) times[i]?.push(pickMany(cache, asks));
   }
   return times;
 }

@@ -93,8 +93,8 @@ class Life {
 
   /** What a watch has told, which may be long ago. */
   #lagging(n: number): RecordCache {
-    const { mirror } = this.#world;
-    return new Proxy(mirror, {
+    const { cache } = this.#world;
+    return new Proxy(cache, {
       get: (target, name) => {
         const seen = this.#seen[n];
         if (seen !== undefined && name === "blocks") return () => seen.values();
@@ -106,7 +106,7 @@ class Life {
   }
 
   #look(n: number): void {
-    this.#seen[n] = new Map([...this.#world.mirror.blocks()].map((stored) => [stored.key, stored]));
+    this.#seen[n] = new Map([...this.#world.cache.blocks()].map((stored) => [stored.key, stored]));
   }
 
   async begin(): Promise<void> {

@@ -48,13 +48,13 @@ class Node {
   readonly #follower: BlockFollower;
   readonly #reporter: BlockReporter;
 
-  constructor(name: string, { clock, mirror, authority }: World) {
+  constructor(name: string, { clock, cache, authority }: World) {
     this.name = name;
     const source: BlockSource = {
       isSynced: true,
-      blocks: () => [...mirror.blocks()].filter(({ record }) => record.node === name),
-      pool: (one) => mirror.pool(one),
-      pools: () => mirror.pools(),
+      blocks: () => [...cache.blocks()].filter(({ record }) => record.node === name),
+      pool: (one) => cache.pool(one),
+      pools: () => cache.pools(),
       factsOf: () => ({}),
       ownNode: () => ({ uid: `uid-of-${name}`, seenForMs: Number.POSITIVE_INFINITY, fenced: false }),
       statuses: { node: name, store: authority },
@@ -116,13 +116,13 @@ class Cluster {
     this.world = world;
     this.nodes = NAMES.map((name) => new Node(name, world));
     const nodesFor = () => this.nodes.map((node) => this.#needOf(node));
-    const context = { ...world.context, view: world.mirror };
+    const context = { ...world.context, view: world.cache };
     this.#distributor = new BlockDistributor(context, { nodesFor, evidence: async () => undefined });
   }
 
   /** As the controller counts: pods, or what the agent says is used. */
   #needOf({ name, wanted }: Node): NodeNeed {
-    const own = [...this.world.mirror.blocks()].map(({ record }) => record);
+    const own = [...this.world.cache.blocks()].map(({ record }) => record);
     const used = own.reduce(
       (sum, block) => sum + (block.node === name && !isReturned(block) ? (block.status?.used ?? 0) : 0),
       0,

@@ -40,7 +40,7 @@ export interface AgentHost {
 /** One life of a node's agent, put together as startAgent does, with neither socket nor files. */
 export class Agent {
   readonly process: Process;
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   /** What it read from its journal and has done since; undefined while it starts. */
   attachments: AttachmentCache | undefined;
   readonly #agentHost: AgentHost;
@@ -51,18 +51,18 @@ export class Agent {
     this.process = process;
     this.#agentHost = agentHost;
     this.#setting = setting;
-    const { context, inventory, mirror, synced } = processDeps(process, setting, "agent");
-    this.mirror = mirror;
+    const { context, inventory, cache, synced } = processDeps(process, setting, "agent");
+    this.cache = cache;
     const claims = new EmbeddedClaims({
       context,
       inventory,
       node: agentHost.name,
       suspect: setting.suspect,
       whole: synced,
-      hasBlocks: (pool) => setting.blocks && mirror.pool(pool)?.spec.blockSize !== undefined,
+      hasBlocks: (pool) => setting.blocks && cache.pool(pool)?.spec.blockSize !== undefined,
     });
-    const source = blocksOf(mirror, agentHost.name, context.store);
-    const blockSource = setting.injection.blockSource?.(source, mirror) ?? source;
+    const source = blocksOf(cache, agentHost.name, context.store);
+    const blockSource = setting.injection.blockSource?.(source, cache) ?? source;
     const claimSource = setting.injection.claimSource?.(claims, context) ?? claims;
     const disk = diskOf(agentHost.database, process);
     const database = setting.injection.disk?.(disk, process) ?? disk;
@@ -141,7 +141,7 @@ export class Agent {
       reporter.wake();
       follower.record().catch((error: unknown) => log.warn("blocks were not journalled", { error }));
     };
-    for (const kind of ["pool", "block"] as const) this.mirror.onChange(kind, changed);
+    for (const kind of ["pool", "block"] as const) this.cache.onChange(kind, changed);
     changed();
   }
 
@@ -156,17 +156,17 @@ export class Agent {
 }
 
 /** The blocks of a node, as its watch has them. */
-function blocksOf(mirror: RecordCache, node: string, store: Store): BlockSource {
+function blocksOf(cache: RecordCache, node: string, store: Store): BlockSource {
   return {
     statuses: { node, store },
     get isSynced() {
-      return mirror.knows("pool") && mirror.knows("block");
+      return cache.knows("pool") && cache.knows("block");
     },
     *blocks() {
-      for (const stored of mirror.blocks()) if (stored.record.node === node) yield stored;
+      for (const stored of cache.blocks()) if (stored.record.node === node) yield stored;
     },
-    pool: (name) => mirror.pool(name),
-    pools: () => mirror.pools(),
+    pool: (name) => cache.pool(name),
+    pools: () => cache.pools(),
     factsOf: () => ({ podLabels: {}, podAnnotations: {}, namespaceLabels: {}, nodeLabels: {} }),
   };
 }

@@ -15,7 +15,7 @@ const OVER_EVERY = 4;
 export const block: Act = (world, { a, b }) => {
   if (b % OVER_EVERY === OVER_EVERY - 1) return over(world, { a, b: b >> 3 });
   const webhook = world.webhook(a);
-  if (webhook?.process.alive !== true || !webhook.mirror.ready) return "idle";
+  if (webhook?.process.alive !== true || !webhook.cache.ready) return "idle";
   const blocks = world.records.list("block");
   if (blocks.length === 0 || b % 2 === 0) {
     void webhook.grant(pick(NODES, b >> 1));

@@ -144,7 +144,7 @@ async function passes(
 }
 
 function leftIn(world: World): string | undefined {
-  return leftInStore(world) ?? firstOf(world.nodes, leftOnNode) ?? leftInMirrors(world);
+  return leftInStore(world) ?? firstOf(world.nodes, leftOnNode) ?? leftInCaches(world);
 }
 
 function leftInStore({ records }: World): string | undefined {
@@ -166,18 +166,18 @@ function leftOnNode({ name, on, agent }: Node): string | undefined {
 }
 
 /** Free and held are all there is, for everybody. */
-function leftInMirrors({ mirrors, invariants, records }: World): string | undefined {
+function leftInCaches({ caches, invariants, records }: World): string | undefined {
   const pools = invariants.pools.filter(({ name }) => records.get("pool", name) !== undefined);
-  for (const { who, mirror } of mirrors) {
+  for (const { who, cache } of caches) {
     for (const pool of pools) {
-      const words = firstOf(pool.families, (family) => leftInMirror(mirror, pool.name, family));
+      const words = firstOf(pool.families, (family) => leftInCache(cache, pool.name, family));
       if (words !== undefined) return `${who} ${words}`;
     }
   }
   return undefined;
 }
 
-function leftInMirror(cache: RecordCache, name: string, family: "IPv4" | "IPv6"): string | undefined {
+function leftInCache(cache: RecordCache, name: string, family: "IPv4" | "IPv6"): string | undefined {
   const pool = cache.pool(name);
   if (pool === undefined) return `does not see pool ${name}`;
   const held = cache.held(name, NAMESPACE)[family];

@@ -27,8 +27,8 @@ import {
   takenBackUnasked,
   takingAnyway,
   takingNamesakes,
+  trustingCache,
   trustingHosts,
-  trustingMirror,
   withoutMark,
   withoutReadingBack,
   withoutReport,
@@ -103,7 +103,7 @@ const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the mirror is trusted instead of the store",
-    injection: storeOf("webhook", trustingMirror),
+    injection: storeOf("webhook", trustingCache),
   },
   { name: "what nobody has seen is removed", injection: storeOf("webhook", removingAnything) },
   { name: "the last writer wins", injection: storeOf("webhook", replacingAnything) },

@@ -64,13 +64,13 @@ export function takenBackUnasked({ uid }: Stored<"block">): BlockEvidence {
 }
 
 /** Every block is this node's. */
-export function givingFromAll(source: BlockSource, mirror: RecordCache): BlockSource {
+export function givingFromAll(source: BlockSource, cache: RecordCache): BlockSource {
   return {
     ...source,
     get isSynced() {
       return source.isSynced;
     },
-    blocks: () => mirror.blocks(),
+    blocks: () => cache.blocks(),
   };
 }
 
@@ -87,7 +87,7 @@ export function grantingBlindly(store: Store): Store {
 }
 
 /** What the view shows is taken for what is stored. */
-export function trustingMirror(store: Store, cache: RecordCache): Store {
+export function trustingCache(store: Store, cache: RecordCache): Store {
   return altered(store, {
     get: async <K extends Kind>(kind: K, key: string) => {
       const shown = kind === "claim" ? cache.claim(key) : cache.reservation(key as Reservation["address"]);
@@ -208,8 +208,8 @@ export const servingWithoutAsking: FaultInjection = {
 };
 
 /** Puts it between the store and the processes of one role. */
-export function storeOf(role: Role, tamper: (store: Store, mirror: RecordCache) => Store): FaultInjection {
-  return { store: (store, of) => (of.role === role ? tamper(store, of.mirror) : store) };
+export function storeOf(role: Role, tamper: (store: Store, cache: RecordCache) => Store): FaultInjection {
+  return { store: (store, of) => (of.role === role ? tamper(store, of.cache) : store) };
 }
 
 export function inventoryOf(role: Role, tamper: (inventory: ClusterState) => ClusterState): FaultInjection {

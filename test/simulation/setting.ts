@@ -30,10 +30,10 @@ export type Role = "webhook" | "agent";
 
 /** What a test breaks, to see whether it is found: each puts something wrong between a process and what it relies on. */
 export interface FaultInjection {
-  readonly store?: (store: Store, of: { readonly role: Role; readonly mirror: RecordCache }) => Store;
+  readonly store?: (store: Store, of: { readonly role: Role; readonly cache: RecordCache }) => Store;
   readonly inventory?: (inventory: ClusterState, role: Role) => ClusterState;
   readonly claimSource?: (claimSource: ClaimSource, context: Context) => ClaimSource;
-  readonly blockSource?: (source: BlockSource, mirror: RecordCache) => BlockSource;
+  readonly blockSource?: (source: BlockSource, cache: RecordCache) => BlockSource;
   /** What a controller takes for the proof that a block may go. */
   readonly blockEvidence?: (block: Stored<"block">) => BlockEvidence;
   readonly disk?: (database: Database, process: Process) => Database;
@@ -71,7 +71,7 @@ export interface ProcessDeps {
   readonly context: Context;
   readonly cluster: RemoteCluster;
   readonly inventory: ClusterState;
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly synced: Promise<void>;
 }
 
@@ -81,7 +81,7 @@ export function processDeps(process: Process, setting: Setting, role: Role): Pro
   const cache = new RecordCache(log);
   const { quota } = setting;
   const remote = new RemoteStore(process, { records, quota, reads: invariants.reads });
-  const store = injection.store?.(remote, { role, mirror: cache }) ?? remote;
+  const store = injection.store?.(remote, { role, cache }) ?? remote;
   const following = syncCache(remote, cache, new AbortController().signal, [...FOLLOWED, "block"]);
   const cluster = new RemoteCluster(setting.cluster, process);
   const inventory = injection.inventory?.(cluster, role) ?? cluster;
@@ -92,7 +92,7 @@ export function processDeps(process: Process, setting: Setting, role: Role): Pro
   const half = (): Half => (process.post.name.endsWith("0") ? "even" : "odd");
   const spread = new Spread(clock, half);
   const context = { store, view: cache, clock, random, log, serial: new KeyedMutex(), spread };
-  return { context, cluster, inventory, mirror: cache, synced: following.synced };
+  return { context, cluster, inventory, cache, synced: following.synced };
 }
 
 /** Whatever is logged with an error that nobody expected is a defect, however well it was survived. */

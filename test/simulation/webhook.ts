@@ -36,7 +36,7 @@ import { processDeps, type Setting } from "./setting.ts";
 /** One replica of the webhook, with its garbage collector if it has one. */
 export class Webhook {
   readonly process: Process;
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly #setting: Setting;
   readonly #context: Context;
   readonly #inventory: ClusterState;
@@ -45,9 +45,9 @@ export class Webhook {
   #gcLoop: GcLoop | undefined;
 
   constructor(process: Process, setting: Setting, collectsGarbage: boolean) {
-    const { context, cluster, inventory, mirror, synced } = processDeps(process, setting, "webhook");
+    const { context, cluster, inventory, cache, synced } = processDeps(process, setting, "webhook");
     this.process = process;
-    this.mirror = mirror;
+    this.cache = cache;
     this.#setting = setting;
     this.#context = context;
     this.#inventory = inventory;
@@ -73,7 +73,7 @@ export class Webhook {
   /** The answer, or undefined when there is none: the process died, or was not ready. */
   async review(route: Route, request: AdmissionRequest): Promise<AdmissionResponse | undefined> {
     const { process } = this;
-    if (!process.alive || !this.mirror.ready) return undefined;
+    if (!process.alive || !this.cache.ready) return undefined;
     const { clock } = process;
     const options = { route, log: this.#log, metrics: noopMetrics, clock };
     const decide = withDeadline((asked, signal) => this.#handle(route, asked, signal), options);

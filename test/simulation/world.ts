@@ -100,11 +100,11 @@ export class World {
     return this.nodes.find((node) => node.name === name);
   }
 
-  get mirrors() {
+  get caches() {
     const agents = this.nodes.flatMap(({ agent }) => agent ?? []);
-    return [...this.#webhooks.values(), ...agents].map(({ process, mirror }) => ({
+    return [...this.#webhooks.values(), ...agents].map(({ process, cache }) => ({
       who: process.post.name,
-      mirror,
+      cache,
     }));
   }
 

@@ -136,7 +136,7 @@ export interface Holdings {
   readonly blocks?: readonly Block[];
 }
 
-/** A mirror that has seen exactly these records. */
+/** A cache that has seen exactly these records. */
 export function viewOf({ pools = [], claims = [], reservations = [], blocks }: Holdings): RecordCache {
   const cache = new RecordCache(noopLogger);
   fill(cache, "pool", pools);

@@ -12,7 +12,7 @@ import type {
 import { annotationsOf, applied, deniedAs, type Json, review } from "./objects.ts";
 import type { World } from "./world.ts";
 
-/** The answer of a route, when the mirror has seen what came of it. */
+/** The answer of a route, when the cache has seen what came of it. */
 export async function send(
   world: World,
   route: Route,

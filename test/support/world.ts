@@ -33,7 +33,7 @@ export class World {
   /** What the acts see; `authority` is what is really there. */
   readonly store: Store;
   readonly authority: Store;
-  readonly mirror = new RecordCache(noopLogger);
+  readonly cache = new RecordCache(noopLogger);
   readonly objects: AdmittedObjects;
   readonly context: Context;
   readonly admission: AdmissionContext;
@@ -51,8 +51,8 @@ export class World {
     this.authority = openSqliteStore(this.#database, deps);
     this.store = options.wrap?.(this.authority) ?? this.authority;
     this.objects = openAdmittedObjects(this.#database);
-    this.#following = syncCache(this.authority, this.mirror, this.#abort.signal, [...FOLLOWED, "block"]);
-    this.context = { ...deps, store: this.store, view: this.mirror, serial: new KeyedMutex() };
+    this.#following = syncCache(this.authority, this.cache, this.#abort.signal, [...FOLLOWED, "block"]);
+    this.context = { ...deps, store: this.store, view: this.cache, serial: new KeyedMutex() };
     const suspect = (claim: Claim) => void this.suspects.push(claim);
     this.admission = { context: this.context, inventory: this.objects, embedded: this.objects, suspect };
   }
@@ -66,14 +66,14 @@ export class World {
     return new GarbageCollector(context, this.objects);
   }
 
-  /** Waits until the mirror shows what the store has. */
+  /** Waits until the cache shows what the store has. */
   async settle(): Promise<void> {
     await this.#following.synced;
     for (let turn = 0; turn < 10_000; turn++) {
       if (await this.#isCurrent()) return;
       await nextTurn();
     }
-    throw new Error("the mirror never caught up");
+    throw new Error("the cache never caught up");
   }
 
   async all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
@@ -108,20 +108,20 @@ export class World {
   }
 
   async #isCurrent(): Promise<boolean> {
-    const { mirror } = this;
+    const { cache } = this;
     const claims = await this.all("claim");
     const reservations = await this.all("reservation");
     const pools = await this.all("pool");
     const blocks = await this.all("block");
     return (
-      blocks.every(({ key, revision }) => mirror.block(key)?.revision === revision) &&
-      sizeOf(mirror.blocks()) === blocks.length &&
-      sizeOf(mirror.claims()) === claims.length &&
-      sizeOf(mirror.reservations()) === reservations.length &&
-      claims.every(({ key, revision }) => mirror.claim(key)?.revision === revision) &&
-      reservations.every((r) => mirror.reservation(r.record.address)?.revision === r.revision) &&
-      pools.every(({ key, revision }) => mirror.poolRecord(key)?.revision === revision) &&
-      mirror.pools().every(({ name }) => pools.some(({ key }) => key === name))
+      blocks.every(({ key, revision }) => cache.block(key)?.revision === revision) &&
+      sizeOf(cache.blocks()) === blocks.length &&
+      sizeOf(cache.claims()) === claims.length &&
+      sizeOf(cache.reservations()) === reservations.length &&
+      claims.every(({ key, revision }) => cache.claim(key)?.revision === revision) &&
+      reservations.every((r) => cache.reservation(r.record.address)?.revision === r.revision) &&
+      pools.every(({ key, revision }) => cache.poolRecord(key)?.revision === revision) &&
+      cache.pools().every(({ name }) => pools.some(({ key }) => key === name))
     );
   }
 }
@@ -130,7 +130,7 @@ function sizeOf(items: Iterable<unknown>): number {
   return [...items].length;
 }
 
-/** Opens a world with these pools, its mirror up to date. `await using` closes it. */
+/** Opens a world with these pools, its cache up to date. `await using` closes it. */
 export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const world = new World(options);
   for (const pool of options.pools ?? []) await world.authority.create("pool", pool);

@@ -12,7 +12,7 @@ import { createHandlers } from "./routes.ts";
 const POOL = poolRecord("db", "10.20.0.0/24");
 const REQUEST = pod("a", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 
-/** The mirror hears of what the store has now. */
+/** The cache hears of what the store has now. */
 async function tell(world: World, cache: RecordCache): Promise<void> {
   for await (const stored of world.authority.list("pool")) cache.apply("pool", { type: "put", stored });
 }

@@ -46,7 +46,7 @@ async function mutated(world: World, annotations: Labels, wanted: Wanted = { dia
   const answer = await mutatePods(admission)(request, new AbortController().signal);
   const validated = await validatePods(admission)(request, new AbortController().signal);
   await world.settle();
-  return { answer, validated, claims: [...world.mirror.claims()].length };
+  return { answer, validated, claims: [...world.cache.claims()].length };
 }
 
 describe("a request in Calico's words", () => {

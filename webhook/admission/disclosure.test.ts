@@ -330,7 +330,7 @@ describe("an address that others have, and not from Berth", () => {
   for (const [title, occupant, may, name] of cases) {
     it(`names ${title} to those who may read it`, async () => {
       await using world = await openWorld({ pools: [DB_POOL] });
-      world.mirror.occupy(addr("10.20.0.70"), occupant);
+      world.cache.occupy(addr("10.20.0.70"), occupant);
       const asks = { namespace: "shop", ips: "10.20.0.70" };
       const named = await toldTo(world, [may], asks);
       assert.ok(

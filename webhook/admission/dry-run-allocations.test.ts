@@ -18,7 +18,7 @@ function listOf(entries: number): Readonly<Record<string, string>> {
 }
 
 /** The review of a workload in a cluster: what comes of it, lists, claims and reservations that it read, and how many of that at a time. */
-async function reviewed(world: World, object: Json, view: RecordReader = world.mirror) {
+async function reviewed(world: World, object: Json, view: RecordReader = world.cache) {
   const { embedded: _, ...admission } = world.admission;
   const reads = { claim: 0, reservation: 0, pool: 0, block: 0 };
   let lists = 0;

@@ -64,7 +64,7 @@ describe("a forged review", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const ips = (address: string) => ({ annotations: { "berth.dev/ips": address } });
     assert.equal(typeof (await told(world, pod("victim", ips("10.20.0.70")))), "object");
-    const deps = { clock: world.clock, log: noopLogger, view: world.mirror };
+    const deps = { clock: world.clock, log: noopLogger, view: world.cache };
     const holds = new PendingClaimLimiter(deps, { perNamespace: 3, inAll: 10 });
     for (const object of [
       pod("new", ips("10.20.0.71")),

@@ -33,29 +33,29 @@ const KNOWN_MS = 10_000;
 
 /** Where pods that come and claims that go are heard of. */
 interface Sources {
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly watches: Pick<Informers, "pods">;
 }
 
 /** The holds of one replica, told of every pod that comes with a claim, and of every claim that goes. */
 export function trackPendingClaims(
-  { mirror, watches }: Sources,
+  { cache, watches }: Sources,
   deps: Omit<PendingClaimsDeps, "view">,
 ): PendingClaimLimiter {
-  const pendingClaims = new PendingClaimLimiter({ ...deps, view: mirror });
+  const pendingClaims = new PendingClaimLimiter({ ...deps, view: cache });
   watches.pods.onChange((_, now) => {
     const claim = now?.annotations[ASSIGNED_CLAIM];
     if (now !== undefined && claim !== undefined) {
       pendingClaims.settled(claimKey({ namespace: now.namespace, name: claim }));
     }
   });
-  mirror.onChange("claim", (key, now, before) => {
+  cache.onChange("claim", (key, now, before) => {
     if (now === undefined) pendingClaims.settled(key);
     const token = before?.record.binding?.token ?? "";
     if (token !== "" && now?.record.binding?.token !== token) pendingClaims.settled(key, token);
     for (const address of now?.record.addresses ?? []) pendingClaims.settled(address);
   });
-  mirror.onChange("reservation", (address, now) => {
+  cache.onChange("reservation", (address, now) => {
     if (now === undefined) pendingClaims.settled(address);
   });
   return pendingClaims;

@@ -35,9 +35,9 @@ export interface CachesOptions {
 /** What one process of the webhook knows of the cluster, before it serves or controls anything. */
 export interface ClusterCaches {
   readonly connection: Connection;
-  /** Its view is `mirror`. */
+  /** Its view is `cache`. */
   readonly context: Context;
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly watches: RunningInformers;
   readonly inventory: ClusterStates;
   /** Resolves once records and cluster were listed whole; never, when the replica is closed before it. */
@@ -59,7 +59,7 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
   const health = new WatchMetrics(clock, metrics);
   const store = openKubernetesStore({ connection, clock, random, log, health, metrics });
   const cache = new RecordCache(log);
-  const records = syncRecords({ store, mirror: cache, clock, log }, stop.signal);
+  const records = syncRecords({ store, cache, clock, log }, stop.signal);
   const informers = startInformers({ ...options, health }, stop.signal);
   const inventory = clusterStates({ ...options, watches: informers });
   let half = (): Half => "odd";
@@ -84,7 +84,7 @@ export async function openCaches(options: CachesOptions): Promise<ClusterCaches>
     await store.close();
   };
   return {
-    ...{ connection, context, mirror: cache, watches: informers, inventory },
+    ...{ connection, context, cache, watches: informers, inventory },
     synced,
     occupants: () => occupantsSeen(informers, cache),
     ready: () => readiness(cache, informers),

@@ -45,21 +45,21 @@ const WEB = poolRecord("web", "10.0.0.0/24", { blockSize: { ipv4: 28 } });
 
 function world() {
   const watches = { pods: new Watched<ObservedPod>(), nodes: new Watched<ObservedNode>() };
-  const mirror = viewOf({ pools: [WEB], blocks: [] });
+  const cache = viewOf({ pools: [WEB], blocks: [] });
   const told = () =>
-    [...mirror.occupants()].map(([address, one]) => `${address} ${describeOccupant(one)}`).sort();
-  return { watches, mirror, told, end: followOccupants(watches, mirror) };
+    [...cache.occupants()].map(([address, one]) => `${address} ${describeOccupant(one)}`).sort();
+  return { watches, cache, told, end: followOccupants(watches, cache) };
 }
 
 describe("what others have of pools", () => {
   it("is every address of a node, and of a pod that lives and has it from somebody else", () => {
-    const { watches, told, mirror } = world();
+    const { watches, told, cache } = world();
     watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.2,192.0.2.1"));
     watches.pods.put("shop/calico", podSeen("calico", "10.0.0.60,fd00::60"));
     watches.pods.put("shop/job", podSeen("job", "10.0.0.61", { ended: true }));
     watches.pods.put("shop/own", podSeen("own", "10.0.0.62", { annotations: { "berth.dev/claim": "own" } }));
     assert.deepEqual(told(), ["10.0.0.2 node node-a", "10.0.0.60 pod shop/calico"]);
-    const all = [...occupantsSeen(watches, mirror)].map(([address]) => address);
+    const all = [...occupantsSeen(watches, cache)].map(([address]) => address);
     assert.deepEqual(all.sort(), ["10.0.0.2", "10.0.0.60", "192.0.2.1", "fd00::60"], "for a pool to be");
     watches.pods.put("shop/calico", podSeen("calico", "10.0.0.60", { ended: true }));
     watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.3"));
@@ -69,36 +69,36 @@ describe("what others have of pools", () => {
   });
 
   it("is not what is reserved, or in a node's block, when the pod gets it, however long the pod is seen", () => {
-    const { watches, told, mirror } = world();
+    const { watches, told, cache } = world();
     const reservation = storedAs("reservation", reservationRecord("10.0.0.70", { pool: "web" }));
-    mirror.apply("reservation", { type: "put", stored: reservation });
+    cache.apply("reservation", { type: "put", stored: reservation });
     const block = { cidr: "10.0.0.16/28", pool: "web", node: "node-a", nodeUID: "u", holes: [] };
-    mirror.apply("block", { type: "put", stored: storedAs("block", { ...block, granted: true }) });
+    cache.apply("block", { type: "put", stored: storedAs("block", { ...block, granted: true }) });
     watches.pods.put("shop/claimed", podSeen("claimed", "10.0.0.70"));
     watches.pods.put("shop/any", podSeen("any", "10.0.0.20"));
-    mirror.apply("reservation", { type: "gone", key: "10.0.0.70" });
-    mirror.apply("block", { type: "gone", key: "10.0.0.16/28" });
+    cache.apply("reservation", { type: "gone", key: "10.0.0.70" });
+    cache.apply("block", { type: "gone", key: "10.0.0.16/28" });
     watches.pods.put("shop/any", podSeen("any", "10.0.0.20", { deleting: true }));
     assert.deepEqual(told(), []);
   });
 
   it("is corrected when a block is heard of later than its pod", () => {
-    const { watches, told, mirror } = world();
+    const { watches, told, cache } = world();
     watches.pods.put("shop/any", podSeen("any", "10.0.0.20"));
     watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.21"));
     const block = { cidr: "10.0.0.16/28", pool: "web", node: "node-a", nodeUID: "u", granted: true };
     const holes = ["10.0.0.21/32"];
-    mirror.apply("block", { type: "put", stored: storedAs("block", { ...block, holes }) });
+    cache.apply("block", { type: "put", stored: storedAs("block", { ...block, holes }) });
     assert.deepEqual(told(), ["10.0.0.21 node node-a"]);
   });
 
   it("is looked at anew when pools change, and not after the end", () => {
-    const { watches, told, mirror, end } = world();
+    const { watches, told, cache, end } = world();
     watches.pods.put("shop/calico", podSeen("calico", "10.9.0.60"));
     assert.deepEqual(told(), []);
-    mirror.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("late", "10.9.0.0/24")) });
+    cache.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("late", "10.9.0.0/24")) });
     assert.deepEqual(told(), ["10.9.0.60 pod shop/calico"]);
-    mirror.apply("pool", { type: "gone", key: "late" });
+    cache.apply("pool", { type: "gone", key: "late" });
     assert.deepEqual(told(), []);
     end();
     watches.pods.put("shop/another", podSeen("another", "10.0.0.60"));

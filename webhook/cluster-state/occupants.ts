@@ -25,9 +25,9 @@ type Known = Pick<
 >;
 
 /** Every node's address, and every one that a living pod has from somebody else, whether it is in a pool or not. */
-export function* occupantsSeen({ pods, nodes }: Watches, mirror: Known): Generator<Occupied, void, void> {
+export function* occupantsSeen({ pods, nodes }: Watches, cache: Known): Generator<Occupied, void, void> {
   for (const [, node] of nodes.all()) yield* ofNode(node);
-  for (const [, pod] of pods.all()) yield* foreignOf(pod, mirror);
+  for (const [, pod] of pods.all()) yield* foreignOf(pod, cache);
 }
 
 function* ofNode({ name, addresses }: ObservedNode): Generator<Occupied, void, void> {
@@ -35,11 +35,11 @@ function* ofNode({ name, addresses }: ObservedNode): Generator<Occupied, void, v
 }
 
 /** What is reserved, or in a node's block, is Berth's; so is what a pod has that was admitted with a claim. */
-function* foreignOf(pod: ObservedPod, mirror: Known): Generator<Occupied, void, void> {
+function* foreignOf(pod: ObservedPod, cache: Known): Generator<Occupied, void, void> {
   if (pod.ended || pod.annotations[ASSIGNED_CLAIM] !== undefined) return;
   const { namespace, name } = pod;
   for (const address of listed(pod.addresses)) {
-    if (mirror.reservation(address) !== undefined || mirror.blockOwning(address) !== undefined) continue;
+    if (cache.reservation(address) !== undefined || cache.blockOwning(address) !== undefined) continue;
     yield [address, { kind: "pod", namespace, name }];
   }
 }
@@ -49,18 +49,18 @@ function listed(addresses: string | undefined): Address[] {
 }
 
 /**
- * Tells the mirror of those that are in pools, from here on; gives what ends it. Whose an address is is decided when the pod gets it, and
+ * Tells the cache of those that are in pools, from here on; gives what ends it. Whose an address is is decided when the pod gets it, and
  * anew when pools change: a pod of Berth's that ends may be seen for longer than its address is its own.
  */
-export function followOccupants(watches: Watches, mirror: Known): () => void {
+export function followOccupants(watches: Watches, cache: Known): () => void {
   const enter = (entries: Iterable<Occupied>) => {
     for (const [address, occupant] of entries)
-      if (mirror.poolOf(address) !== undefined) mirror.occupy(address, occupant);
+      if (cache.poolOf(address) !== undefined) cache.occupy(address, occupant);
   };
   const leave = (addresses: string | undefined, kind: Occupant["kind"], key: string) => {
     for (const address of listed(addresses)) {
-      const { kind: of, namespace = "", name = "" } = mirror.occupants().get(address) ?? {};
-      if (of === kind && key === (namespace === "" ? name : `${namespace}/${name}`)) mirror.vacate(address);
+      const { kind: of, namespace = "", name = "" } = cache.occupants().get(address) ?? {};
+      if (of === kind && key === (namespace === "" ? name : `${namespace}/${name}`)) cache.vacate(address);
     }
   };
   const ends = [
@@ -73,21 +73,21 @@ export function followOccupants(watches: Watches, mirror: Known): () => void {
       const isSame = now?.uid === before?.uid && now?.addresses === before?.addresses;
       if (isSame && now?.ended === before?.ended) return;
       leave(before?.addresses, "pod", key);
-      if (now !== undefined) enter(foreignOf(now, mirror));
+      if (now !== undefined) enter(foreignOf(now, cache));
     }),
-    mirror.onChange("pool", (_, now, before) => {
+    cache.onChange("pool", (_, now, before) => {
       if (JSON.stringify(now?.record.spec) === JSON.stringify(before?.record.spec)) return;
-      for (const address of [...mirror.occupants().keys()]) mirror.vacate(address);
-      enter(occupantsSeen(watches, mirror));
+      for (const address of [...cache.occupants().keys()]) cache.vacate(address);
+      enter(occupantsSeen(watches, cache));
     }),
-    mirror.onChange("block", (_, now) => {
+    cache.onChange("block", (_, now) => {
       if (now === undefined) return;
       // it was granted without what others have: whoever is in it has its address from the node
-      for (const [address, { kind }] of [...mirror.occupants()])
-        if (kind === "pod" && mirror.blockOwning(address) !== undefined) mirror.vacate(address);
+      for (const [address, { kind }] of [...cache.occupants()])
+        if (kind === "pod" && cache.blockOwning(address) !== undefined) cache.vacate(address);
     }),
   ];
-  enter(occupantsSeen(watches, mirror));
+  enter(occupantsSeen(watches, cache));
   return () => {
     for (const end of ends) end();
   };

@@ -38,7 +38,7 @@ describe("followRecords", () => {
     const log: Logger = { ...noopLogger, error: (message, fields) => void errors.push([message, fields]) };
     const cache = new RecordCache(noopLogger);
     const stop = new AbortController();
-    const following = syncRecords({ store, mirror: cache, clock, log }, stop.signal);
+    const following = syncRecords({ store, cache, clock, log }, stop.signal);
     await turns();
     assert.deepEqual(errors, [["records are not followed any more; begins anew", { error: "a defect" }]]);
     assert.equal(seen.under, 0, "the watches of the other kinds have ended too");

@@ -11,29 +11,29 @@ const FOLLOW_AGAIN_MS = 5_000;
 
 interface RecordDeps {
   readonly store: Store;
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /**
- * Keeps the mirror up to date until `signal` aborts. A view that stands still would plan from the past for ever:
+ * Keeps the cache up to date until `signal` aborts. A view that stands still would plan from the past for ever:
  * whatever ends a watch, it is begun anew. `synced` never resolves when the signal aborts before it.
  */
 export function syncRecords(
-  { store, mirror, clock, log }: RecordDeps,
+  { store, cache, clock, log }: RecordDeps,
   signal: AbortSignal,
 ): Pick<CacheSync, "synced" | "ended"> {
   const synced = Promise.withResolvers<void>();
   const run = async () => {
     while (!signal.aborted) {
       const cut = new AbortController();
-      const following = syncCache(store, mirror, AbortSignal.any([signal, cut.signal]), [
+      const following = syncCache(store, cache, AbortSignal.any([signal, cut.signal]), [
         ...FOLLOWED,
         "block",
       ]);
       following.synced.then(
-        () => mirror.ready && synced.resolve(),
+        () => cache.ready && synced.resolve(),
         () => {}, // `ended` says the same
       );
       try {

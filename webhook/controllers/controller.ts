@@ -26,9 +26,9 @@ export type ReviewersBy = "ClientCertificate" | (typeof REVIEWERS_BY)[number];
 
 /** What the controllers work with. */
 export interface ControllerDeps {
-  /** Its view is `mirror`. */
+  /** Its view is `cache`. */
   readonly context: Context;
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly watches: Informers;
   readonly inventory: {
     /** From the watches: costs nothing and may lag. */

@@ -59,7 +59,7 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
   };
   const found: string[] = [];
   const suspect = ({ name }: Claim) => void found.push(name);
-  const triggers = startGcTriggers({ mirror: cache, watches: informers, clock, suspect });
+  const triggers = startGcTriggers({ cache, watches: informers, clock, suspect });
   const ended = [informers.pods, informers.nodes].map((one) => one.run(stop.signal));
   for (const claim of script.claims ?? []) {
     if (claim === undefined) cache.apply("claim", { type: "gone", key: "shop/mysql-0" });

@@ -9,7 +9,7 @@ import type { Controller } from "../../kube/controller/run-queue.ts";
 import type { Informers } from "../cluster-state/informers.ts";
 
 interface GcTriggerDeps {
-  readonly mirror: RecordCache;
+  readonly cache: RecordCache;
   readonly watches: Pick<Informers, "pods" | "nodes">;
   readonly clock: Clock;
   readonly suspect: (claim: Claim) => void;
@@ -22,7 +22,7 @@ const AFTER_GRACE_MS = NODE_GRACE_MS + 500;
  * Points out claims that may have lost what they were kept for, so that nobody waits for the next pass: their pod is
  * gone or has ended, their node is fenced, somebody deleted them. What workloads no longer need is for their controller to say.
  */
-export function startGcTriggers({ mirror, watches, clock, suspect }: GcTriggerDeps): Controller {
+export function startGcTriggers({ cache, watches, clock, suspect }: GcTriggerDeps): Controller {
   const stop = new AbortController();
   const waits = new Set<Promise<void>>();
   const suspectAll = (claims: readonly Stored<"claim">[]) => {
@@ -30,19 +30,19 @@ export function startGcTriggers({ mirror, watches, clock, suspect }: GcTriggerDe
   };
   const afterGrace = async (node: string) => {
     await clock.sleep(AFTER_GRACE_MS, stop.signal);
-    if (!stop.signal.aborted && watches.nodes.get(node) === undefined) suspectAll(mirror.claimsOnNode(node));
+    if (!stop.signal.aborted && watches.nodes.get(node) === undefined) suspectAll(cache.claimsOnNode(node));
   };
   const forget = [
     watches.pods.onChange((_, now, before) => {
       const isSame = now?.uid === before?.uid && now?.ended === before?.ended;
       if (before === undefined || isSame) return;
-      suspectAll(mirror.claimsOfPod(before.namespace, before.name));
+      suspectAll(cache.claimsOfPod(before.namespace, before.name));
     }),
-    mirror.onChange("claim", (_, now) => {
+    cache.onChange("claim", (_, now) => {
       if (now?.record.deleting === true) suspect(now.record);
     }),
     watches.nodes.onChange((node, now, before) => {
-      if (now?.fenced === true && before?.fenced !== true) suspectAll(mirror.claimsOnNode(node));
+      if (now?.fenced === true && before?.fenced !== true) suspectAll(cache.claimsOnNode(node));
       if (now !== undefined || before === undefined) return;
       const wait = afterGrace(node).finally(() => waits.delete(wait));
       waits.add(wait);

@@ -90,11 +90,11 @@ const BLOCKS_SHORT: EventKind = { type: "Warning", reason: "BlocksShort", action
 
 /** Events of pools, of those that lack blocks unless said otherwise: one when there is something else to tell than before. */
 export class PoolNotices {
-  readonly #deps: Pick<ControllerDeps, "mirror" | "events">;
+  readonly #deps: Pick<ControllerDeps, "cache" | "events">;
   readonly #kind: EventKind;
   readonly #told = new Map<string, string>(); // key -> the words
 
-  constructor(deps: Pick<ControllerDeps, "mirror" | "events">, kind = BLOCKS_SHORT) {
+  constructor(deps: Pick<ControllerDeps, "cache" | "events">, kind = BLOCKS_SHORT) {
     this.#deps = deps;
     this.#kind = kind;
   }
@@ -105,7 +105,7 @@ export class PoolNotices {
     for (const [key, { pool, note }] of notes) {
       if (this.#told.get(key) === note) continue;
       this.#told.set(key, note);
-      const stored = this.#deps.mirror.poolRecord(pool);
+      const stored = this.#deps.cache.poolRecord(pool);
       if (stored === undefined) continue;
       this.#deps.events.record({
         regarding: { apiVersion: apiVersionOf(POOLS), kind: POOLS.kind, name: stored.key, uid: stored.uid },

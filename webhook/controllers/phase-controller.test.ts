@@ -27,7 +27,7 @@ function startOn(world: World, over: { leads?: boolean; report?: Store["report"]
   };
   const controller = startPhases({
     context: { ...world.context, store },
-    mirror: world.mirror,
+    cache: world.cache,
     leadership: { leads: () => leadership.leads(), onGain },
   });
   return { controller, written, leadership };
@@ -58,7 +58,7 @@ describe("a phase in the status", () => {
     await world.authority.create("claim", claimRecord({ status }));
     await world.settle();
     await pass(world, 4_000);
-    const seen = world.mirror.claim("shop/mysql-0");
+    const seen = world.cache.claim("shop/mysql-0");
     assert.ok(seen);
     await world.authority.replace("claim", seen, claimRecord({ admittedAt: 1, status }));
     await world.settle();
@@ -66,7 +66,7 @@ describe("a phase in the status", () => {
     assert.deepEqual(written, []);
     await pass(world, 1);
     await world.settle();
-    assert.deepEqual(world.mirror.claim("shop/mysql-0")?.record.status, { ...status, phase: "Reserved" });
+    assert.deepEqual(world.cache.claim("shop/mysql-0")?.record.status, { ...status, phase: "Reserved" });
     await pass(world, 60_000);
     assert.deepEqual(written, ["mysql-0 Reserved"]);
     await controller.close();
@@ -79,7 +79,7 @@ describe("a phase in the status", () => {
     await world.authority.create("claim", claimRecord({ binding }));
     await world.settle();
     await pass(world, 4_999);
-    const seen = world.mirror.claim("shop/mysql-0");
+    const seen = world.cache.claim("shop/mysql-0");
     assert.ok(seen);
     await world.authority.report(seen, { phase: "Attached", attachment: attachmentOf("mysql-0") });
     await world.settle();
@@ -129,7 +129,7 @@ describe("a phase in the status", () => {
     assert.deepEqual(written, ["old-0 Reserved", "old-1 Reserved"]);
     await world.settle();
     assert.deepEqual(
-      [...world.mirror.claims()].map(({ record }) => record.status.phase),
+      [...world.cache.claims()].map(({ record }) => record.status.phase),
       ["Reserved", "Reserved"],
     );
     await controller.close();

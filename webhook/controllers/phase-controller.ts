@@ -15,7 +15,7 @@ const GAP_MS = 100;
 /** Stands for ever: whatever enters wakes it. */
 const LONG_MS = 7_200_000;
 
-type PhasesDeps = Pick<ControllerDeps, "context" | "mirror" | "leadership">;
+type PhasesDeps = Pick<ControllerDeps, "context" | "cache" | "leadership">;
 
 /**
  * Writes where claims stand into their status, for `kubectl get ipclaim`: nothing else depends on it. Admission,
@@ -41,10 +41,10 @@ class Phases {
   }
 
   start(): Controller {
-    const { leadership, mirror } = this.#deps;
+    const { leadership, cache } = this.#deps;
     const undo = [
       leadership.onGain(() => this.#addAll()),
-      mirror.onChange("claim", (key, now) => this.#changed(key, now)),
+      cache.onChange("claim", (key, now) => this.#changed(key, now)),
     ];
     this.#addAll();
     const work = this.#run();
@@ -58,20 +58,19 @@ class Phases {
   }
 
   #addAll(): void {
-    const { leadership, mirror, context } = this.#deps;
+    const { leadership, cache, context } = this.#deps;
     if (!leadership.leads()) return;
     const now = context.clock.monotonic();
-    for (const { key, record } of mirror.claims())
-      if (isPhaseStale(record)) this.#settling.enterOld(key, now);
+    for (const { key, record } of cache.claims()) if (isPhaseStale(record)) this.#settling.enterOld(key, now);
     this.#wake();
   }
 
   #changed(key: string, seen: Stored<"claim"> | undefined): void {
-    const { leadership, mirror, context } = this.#deps;
+    const { leadership, cache, context } = this.#deps;
     if (!leadership.leads()) return;
     const now = context.clock.monotonic();
     if (seen === undefined || !isPhaseStale(seen.record)) this.#settling.leave(key);
-    else if (mirror.ready) this.#settling.enter(key, now);
+    else if (cache.ready) this.#settling.enter(key, now);
     else this.#settling.enterOld(key, now);
     this.#wake();
   }
@@ -99,8 +98,8 @@ class Phases {
 
   /** Gives the ms until the next claim may have its turn. */
   async #settle(key: string): Promise<number> {
-    const { mirror, context } = this.#deps;
-    const seen = mirror.claim(key);
+    const { cache, context } = this.#deps;
+    const seen = cache.claim(key);
     if (seen === undefined || !isPhaseStale(seen.record)) return 0;
     const { status } = seen.record;
     try {
@@ -117,7 +116,7 @@ class Phases {
     }
   }
 
-  /** By then the mirror has heard of what came between. */
+  /** By then the cache has heard of what came between. */
   #again(key: string): void {
     this.#settling.enter(key, this.#deps.context.clock.monotonic());
   }

@@ -73,10 +73,10 @@ class Workloads {
   }
 
   start(): Controller {
-    const { leadership, mirror, watches } = this.#deps;
+    const { leadership, cache, watches } = this.#deps;
     const undo = [
       leadership.onGain(() => this.#addAll()),
-      ...onAddressFreed(mirror, this.#waiting),
+      ...onAddressFreed(cache, this.#waiting),
       ...watches.workloads.map((watch) =>
         watch.reflector.onChange((key, now, before) => this.#changed(watch, key, { now, before })),
       ),
@@ -114,7 +114,7 @@ class Workloads {
   /** Claims that are not kept as they should be now; the garbage collector's passes find them too, later. */
   #suspect({ apiVersion, kind }: WorkloadInformer, key: string, now: Seen): void {
     const [namespace = "", name = ""] = key.split("/");
-    for (const { record } of this.#deps.mirror.claimsOfWorkload(kind, namespace, name)) {
+    for (const { record } of this.#deps.cache.claimsOfWorkload(kind, namespace, name)) {
       const ref = workloadOf(record);
       if (ref === undefined || !isSameGroup(ref.apiVersion, apiVersion)) continue;
       const needed = now !== undefined && neededBy(now.facts, record.identity) === "needed";
@@ -123,14 +123,14 @@ class Workloads {
   }
 
   async #work(key: string, signal: AbortSignal): Promise<Outcome> {
-    const { leadership, mirror, watches } = this.#deps;
+    const { leadership, cache, watches } = this.#deps;
     const seen = this.#find(key);
     if (!leadership.leads() || seen === undefined) {
       this.#rounds.delete(key);
       this.#settled(key);
       return DONE;
     }
-    if (!mirror.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
+    if (!cache.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
     this.#waiting.enter(key);
     try {
       const round = this.#rounds.get(key) ?? (await this.#begin(key, seen));

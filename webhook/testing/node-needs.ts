@@ -66,7 +66,7 @@ export async function needs(scene: Scene): Promise<Record<string, string>> {
   const demand = await countNodeNeeds(
     {
       waiting,
-      mirror: world.mirror,
+      cache: world.cache,
       watches: {
         nodes: reflected(nodes.map(([name, object]) => [name, observedNode(item(name, object))])),
         pods: reflected(
@@ -79,7 +79,7 @@ export async function needs(scene: Scene): Promise<Record<string, string>> {
   );
   assert.ok(rests >= Math.floor(pods.length / 500));
   const found: Record<string, string> = {};
-  for (const pool of world.mirror.pools()) {
+  for (const pool of world.cache.pools()) {
     for (const family of pool.families) {
       const own = demand.needs(pool, family).map(({ node, pods: count }) => `${node}:${count}`);
       found[`${pool.name}/${family}`] = own.join(" ");

@@ -28,7 +28,7 @@ export class Nodes implements BlockFacts {
 }
 
 export function distributor(world: World, nodes: Nodes): BlockDistributor {
-  return new BlockDistributor({ ...world.context, view: world.mirror }, nodes);
+  return new BlockDistributor({ ...world.context, view: world.cache }, nodes);
 }
 
 /** How many addresses each node may give. */

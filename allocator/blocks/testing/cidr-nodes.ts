@@ -71,7 +71,7 @@ export function distributor(
     store = world.authority,
   }: { readonly families?: readonly Family[]; readonly store?: Store } = {},
 ): NodeCidrDistributor {
-  return new NodeCidrDistributor({ ...world.context, store, view: world.mirror }, nodes, { families });
+  return new NodeCidrDistributor({ ...world.context, store, view: world.cache }, nodes, { families });
 }
 
 /** No two nodes have an address in common, and what each says is recorded as its. */

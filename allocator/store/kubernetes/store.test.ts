@@ -33,7 +33,7 @@ const END = {
   object: { metadata: { resourceVersion: "9", annotations: { "k8s.io/initial-events-end": "true" } } },
 };
 
-/** What a mirror has after these events, what was said of a watch and what was logged. */
+/** What a cache has after these events, what was said of a watch and what was logged. */
 async function watched(kind: Kind, events: readonly object[]) {
   const connection = new ScriptedConnection({ lines: events, after: "is silent" });
   const errors: unknown[] = [];
@@ -50,19 +50,19 @@ async function watched(kind: Kind, events: readonly object[]) {
   await turns();
   await store.close();
   await reading;
-  return { mirror: cache, said, errors };
+  return { cache, said, errors };
 }
 
 describe("a watch of an API server with a record that cannot be read", () => {
   it("passes it over, says which and why, and goes on", async () => {
-    const { mirror, errors } = await watched("claim", [
+    const { cache, errors } = await watched("claim", [
       { type: "ADDED", object: claimObject("a", 1) },
       { type: "ADDED", object: claimObject("b", 2, BROKEN) },
       { type: "ADDED", object: claimObject("c", 3) },
       END,
     ]);
     assert.deepEqual(
-      [...mirror.claims()].map(({ key }) => key),
+      [...cache.claims()].map(({ key }) => key),
       ["shop/a", "shop/c"],
     );
     const words =
@@ -73,14 +73,14 @@ describe("a watch of an API server with a record that cannot be read", () => {
   });
 
   it("does not go on with what it was before, and takes it up again once it can be read", async () => {
-    const { mirror, said } = await watched("claim", [
+    const { cache, said } = await watched("claim", [
       { type: "ADDED", object: claimObject("a", 1) },
       END,
       { type: "MODIFIED", object: claimObject("a", 10, BROKEN) },
       { type: "MODIFIED", object: claimObject("a", 11, { admittedAt: "2026-01-01T00:00:00Z" }) },
     ]);
     assert.deepEqual(said, ["relist", "put", "synced", "gone shop/a", "put"]);
-    assert.equal(mirror.claim("shop/a")?.revision, "11");
+    assert.equal(cache.claim("shop/a")?.revision, "11");
   });
 
   it("does not take what has no address for its name for a reservation", async () => {

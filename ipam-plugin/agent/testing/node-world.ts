@@ -41,7 +41,7 @@ export class NodeWorld {
 
   private constructor(world: World) {
     this.world = world;
-    this.view = new PlainView(world.mirror);
+    this.view = new PlainView(world.cache);
     this.claims = this.another();
   }
 

@@ -68,7 +68,7 @@ class Binder implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { watches, mirror, leadership, events, metrics } = deps;
+    const { watches, cache, leadership, events, metrics } = deps;
     const { clock, random, log } = deps.context;
     this.#notices = new PodEvents(events, deps.boundEvents === true);
     this.#meter = new BindingMetrics(clock, metrics);
@@ -80,7 +80,7 @@ class Binder implements Controller {
     this.#unsubscribe = [
       watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
       watches.nodes.onChange((name, now, before) => this.#nodeChanged(name, now, before)),
-      mirror.onChange("claim", (key, now, before) => this.#claimChanged(key, now?.record, before?.record)),
+      cache.onChange("claim", (key, now, before) => this.#claimChanged(key, now?.record, before?.record)),
       leadership.onGain(() => this.#addAll()),
     ];
     this.#ended = this.#run();
@@ -93,9 +93,9 @@ class Binder implements Controller {
   }
 
   async #run(): Promise<void> {
-    const { context, mirror, watches } = this.#deps;
+    const { context, cache, watches } = this.#deps;
     const { signal } = this.#stop;
-    while (!signal.aborted && !(mirror.ready && watches.pods.isSynced && watches.nodes.isSynced)) {
+    while (!signal.aborted && !(cache.ready && watches.pods.isSynced && watches.nodes.isSynced)) {
       await context.clock.sleep(POLL_MS, signal);
     }
     this.#addAll();
@@ -111,14 +111,14 @@ class Binder implements Controller {
     if (before === undefined || before.exempt) return;
     const gone = now?.uid !== before.uid;
     if (!gone && (before.ended || !now.ended)) return;
-    for (const { key: claim } of this.#deps.mirror.claimsOfPod(before.namespace, before.name))
+    for (const { key: claim } of this.#deps.cache.claimsOfPod(before.namespace, before.name))
       this.#wakeWaitersOf(claim);
   }
 
   /** Nodes change every few seconds, and hardly ever in this. */
   #nodeChanged(name: string, now: ObservedNode | undefined, before: ObservedNode | undefined): void {
     if (now !== undefined && now.fenced === (before?.fenced ?? false)) return;
-    for (const { key } of this.#deps.mirror.claimsOnNode(name)) this.#wakeWaitersOf(key);
+    for (const { key } of this.#deps.cache.claimsOnNode(name)) this.#wakeWaitersOf(key);
   }
 
   #claimChanged(key: string, now: Claim | undefined, before: Claim | undefined): void {

@@ -43,10 +43,10 @@ class Blocks implements Passes {
   }
 
   start(): Controller {
-    const { mirror, watches } = this.#deps;
+    const { cache, watches } = this.#deps;
     return this.#loop.start([
-      (soon) => mirror.onChange("pool", soon),
-      (soon) => mirror.onChange("block", soon),
+      (soon) => cache.onChange("pool", soon),
+      (soon) => cache.onChange("block", soon),
       (soon) => watches.nodes.onChange(soon),
       (soon) =>
         watches.pods.onChange((_, now, before) => {
@@ -56,14 +56,14 @@ class Blocks implements Passes {
   }
 
   async pass(signal: AbortSignal): Promise<number> {
-    const { mirror, context } = this.#deps;
+    const { cache, context } = this.#deps;
     const began = context.clock.monotonic();
     this.#demand = await countNodeNeeds({ ...this.#deps, waiting: this.#waiting }, () =>
       context.clock.sleep(0),
     );
     const restMs = REST_FACTOR * (context.clock.monotonic() - began);
     if (signal.aborted) return restMs;
-    this.#distributor ??= new BlockDistributor({ ...context, view: mirror }, this.#facts(), () =>
+    this.#distributor ??= new BlockDistributor({ ...context, view: cache }, this.#facts(), () =>
       this.#loop.mayWrite(),
     );
     this.#shortages = await this.#distributor.pass();
@@ -73,7 +73,7 @@ class Blocks implements Passes {
       ),
     );
     const isThere = (node: string) => this.#deps.watches.nodes.get(node) !== undefined;
-    this.#goneNotices.tell(notesOfGoneNodes(mirror, isThere));
+    this.#goneNotices.tell(notesOfGoneNodes(cache, isThere));
     return restMs;
   }
 
@@ -85,15 +85,15 @@ class Blocks implements Passes {
   }
 
   knows(): boolean {
-    const { mirror, watches } = this.#deps;
+    const { cache, watches } = this.#deps;
     const { pods, nodes, namespaces } = watches;
-    return mirror.ready && mirror.knows("block") && [pods, nodes, namespaces].every((one) => one.isSynced);
+    return cache.ready && cache.knows("block") && [pods, nodes, namespaces].every((one) => one.isSynced);
   }
 
   hasWork(): boolean {
-    const { mirror } = this.#deps;
-    for (const _ of mirror.blocks()) return true;
-    return mirror.pools().some(({ spec }) => spec.blockSize !== undefined);
+    const { cache } = this.#deps;
+    for (const _ of cache.blocks()) return true;
+    return cache.pools().some(({ spec }) => spec.blockSize !== undefined);
   }
 
   #facts() {

@@ -14,7 +14,7 @@ async function told(blocks: readonly Partial<Block>[], ...nodes: readonly string
     await world.authority.create("block", { ...base, node: "a", ...block });
   }
   await world.settle();
-  return [...notesOfGoneNodes(world.mirror, (node) => nodes.includes(node)).values()];
+  return [...notesOfGoneNodes(world.cache, (node) => nodes.includes(node)).values()];
 }
 
 describe("blocks of nodes that are gone", () => {

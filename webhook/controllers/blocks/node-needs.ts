@@ -13,7 +13,7 @@ import { interfacesOf, needsAddress, waitingFor } from "./pod-interfaces.ts";
 import { homesOfWaiting, type WaitingPod, type WaitingPods } from "./waiting-pods.ts";
 
 interface NodeNeedsSource {
-  readonly mirror: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
+  readonly cache: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
   readonly watches: {
     readonly pods: Pick<Informers["pods"], "all">;
     readonly nodes: Pick<Informers["nodes"], "all" | "get">;
@@ -93,7 +93,7 @@ export class NodeNeeds {
  */
 export async function countNodeNeeds(source: NodeNeedsSource, rest: () => Promise<void>): Promise<NodeNeeds> {
   const demand = new NodeNeeds(valuesOf(source.watches.nodes.all()));
-  const pools = source.mirror.pools().filter(({ spec }) => spec.blockSize !== undefined);
+  const pools = source.cache.pools().filter(({ spec }) => spec.blockSize !== undefined);
   if (pools.length === 0) return demand;
   const { waiting, servedElsewhere, interfaces, networks } = await countPods(source, demand, rest);
   const used = [...usedByNode(source)];
@@ -158,20 +158,20 @@ async function countPods(
 type PoolHome = readonly [Pool, Family];
 
 /** The pools with blocks whose addresses the pod has; undefined: it has none yet. */
-function homesByAddress({ mirror }: NodeNeedsSource, pod: ObservedPod): readonly PoolHome[] | undefined {
+function homesByAddress({ cache }: NodeNeedsSource, pod: ObservedPod): readonly PoolHome[] | undefined {
   if (pod.addresses === undefined) return undefined;
   const { addresses } = readTold(pod.addresses.split(","));
   return addresses.flatMap((address) => {
-    const [pool, family] = [mirror.poolOf(address), familyOf(address)];
+    const [pool, family] = [cache.poolOf(address), familyOf(address)];
     return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];
   });
 }
 
 function usedByNode({
-  mirror,
+  cache,
 }: NodeNeedsSource): Iterable<readonly [readonly [string, Family, string], number]> {
   const sums = new Map<string, readonly [readonly [string, Family, string], number]>(); // pool/family/node -> used
-  for (const { record } of mirror.blocks()) {
+  for (const { record } of cache.blocks()) {
     const cidr = parseCidr(record.cidr);
     if (cidr === undefined || record.releasedAt !== undefined || isReturned(record)) continue;
     const { family } = cidr;

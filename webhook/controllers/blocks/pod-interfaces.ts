@@ -18,7 +18,7 @@ import type { Informers, ObservedPod } from "../../cluster-state/informers.ts";
 import type { WaitingPod } from "./waiting-pods.ts";
 
 interface Source {
-  readonly mirror: Pick<RecordCache, "poolOf" | "claimsOfPod">;
+  readonly cache: Pick<RecordCache, "poolOf" | "claimsOfPod">;
   readonly watches: {
     readonly nodes: Pick<Informers["nodes"], "get">;
     readonly namespaces: Pick<Informers["namespaces"], "get">;
@@ -31,8 +31,8 @@ export function interfacesOf({ onHostNetwork, networks = 0 }: ObservedPod): numb
 }
 
 /** Whether the pod's first interface is served as that of a pod that asks for nothing. */
-export function needsAddress({ mirror }: Pick<Source, "mirror">, pod: ObservedPod): boolean {
-  return isServed(pod) && asksNothing(pod) && !mirror.claimsOfPod(pod.namespace, pod.name).some(hasFirst);
+export function needsAddress({ cache }: Pick<Source, "cache">, pod: ObservedPod): boolean {
+  return isServed(pod) && asksNothing(pod) && !cache.claimsOfPod(pod.namespace, pod.name).some(hasFirst);
 }
 
 /** What a pod that has no address needs without a claim; undefined: nothing, or it cannot be said. */
@@ -75,23 +75,23 @@ function hasFirst({ record }: { readonly record: Claim }): boolean {
 
 /** Names of the networks of its further interfaces. Of a pod that asks and has no claim yet, nobody knows which of them that will serve. */
 function furtherOf(
-  { mirror }: Source,
+  { cache }: Source,
   { namespace, name, attachments = [] }: ObservedPod,
   asks: boolean,
 ): readonly (readonly string[])[] {
   const others = attachments.filter((one) => one.interface !== FIRST_INTERFACE);
   if (others.length === 0) return [];
-  const claims = mirror.claimsOfPod(namespace, name);
+  const claims = cache.claimsOfPod(namespace, name);
   if (!asks && claims.length === 0) return [];
   return others.flatMap((one) => {
     const names = namesOf(one);
-    return claims.some(({ record }) => mayHave(mirror, record, one, names)) ? [] : [names];
+    return claims.some(({ record }) => mayHave(cache, record, one, names)) ? [] : [names];
   });
 }
 
 /** A claim that names no interface has its addresses where their pools are for. */
 function mayHave(
-  mirror: Pick<RecordCache, "poolOf">,
+  cache: Pick<RecordCache, "poolOf">,
   claim: Claim,
   { interface: own }: NetworkAttachment,
   names: readonly string[],
@@ -99,7 +99,7 @@ function mayHave(
   const named = addressesOn(claim, own);
   if (named !== undefined) return named.length > 0;
   return claim.addresses.some((address) => {
-    const pool = mirror.poolOf(address);
+    const pool = cache.poolOf(address);
     return pool?.spec.networks !== undefined && isOnNetwork(pool, names);
   });
 }

@@ -64,12 +64,12 @@ class Cilium implements Passes {
   }
 
   start(): Controller {
-    const { mirror, watches } = this.#deps;
+    const { cache, watches } = this.#deps;
     const watching = this.#nodes.run(this.#loop.stopped);
     const controller = this.#loop.start([
-      (soon) => mirror.onChange("pool", soon),
+      (soon) => cache.onChange("pool", soon),
       (soon) =>
-        mirror.onChange("block", (_, now, before) => {
+        cache.onChange("block", (_, now, before) => {
           if (now === undefined && before !== undefined) this.#operator?.examineAgain(before.record.node);
           soon();
         }),
@@ -86,9 +86,9 @@ class Cilium implements Passes {
   }
 
   knows(): boolean {
-    const { mirror, watches } = this.#deps;
+    const { cache, watches } = this.#deps;
     if (!this.#nodes.isSynced) this.#tellUnread();
-    return mirror.ready && mirror.knows("block") && watches.nodes.isSynced && this.#nodes.isSynced;
+    return cache.ready && cache.knows("block") && watches.nodes.isSynced && this.#nodes.isSynced;
   }
 
   hasWork(): boolean {
@@ -97,10 +97,10 @@ class Cilium implements Passes {
 
   /** Rests for as long as it took. */
   async pass(): Promise<number> {
-    const { context, mirror, watches, connection } = this.#deps;
+    const { context, cache, watches, connection } = this.#deps;
     const began = context.clock.monotonic();
     this.#operator ??= new CiliumOperator({
-      ...{ context, view: mirror, nodes: watches.nodes, ciliumNodes: this.#nodes },
+      ...{ context, view: cache, nodes: watches.nodes, ciliumNodes: this.#nodes },
       ...this.#options,
       client: new Client(connection, CILIUM_NODES),
       nodeClient: new Client(connection, NODES),
@@ -123,7 +123,7 @@ class Cilium implements Passes {
   }
 
   #foreignNotes(): ReadonlyMap<string, string> {
-    const pools = ciliumPools(this.#deps.mirror);
+    const pools = ciliumPools(this.#deps.cache);
     const notes = new Map<string, string>();
     for (const [name, node] of this.#nodes.all()) {
       const note = foreignWords(this.#options.mode, pools, node);

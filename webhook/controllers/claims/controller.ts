@@ -69,11 +69,11 @@ class Claims {
   }
 
   start(): Controller {
-    const { leadership, mirror, watches } = this.#deps;
+    const { leadership, cache, watches } = this.#deps;
     const undo = [
       leadership.onGain(() => this.#addAll()),
-      ...onAddressFreed(mirror, this.#waiting),
-      mirror.onChange("claim", (key, now, before) => this.#changed(key, now, before)),
+      ...onAddressFreed(cache, this.#waiting),
+      cache.onChange("claim", (key, now, before) => this.#changed(key, now, before)),
       watches.namespaces.onChange(() => this.#waiting.freed()),
       watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
     ];
@@ -83,7 +83,7 @@ class Claims {
 
   #addAll(): void {
     if (!this.#deps.leadership.leads()) return;
-    for (const { key, record } of this.#deps.mirror.claims()) {
+    for (const { key, record } of this.#deps.cache.claims()) {
       this.#successors.changed(key, record);
       if (concerns(record)) this.#queue.add(key);
     }
@@ -99,7 +99,7 @@ class Claims {
   /** Pods change often, and hardly ever in this. */
   #podChanged(key: string, now: IsUp | undefined, before: IsUp | undefined): void {
     if (!this.#deps.leadership.leads() || (now?.up ?? false) === (before?.up ?? false)) return;
-    if (this.#deps.mirror.claim(key)?.record.handMade === true) this.#queue.add(key);
+    if (this.#deps.cache.claim(key)?.record.handMade === true) this.#queue.add(key);
   }
 
   /** The pod of its name is up with another address. */
@@ -117,11 +117,11 @@ class Claims {
   }
 
   async #work(key: string): Promise<Outcome> {
-    const { leadership, mirror, watches } = this.#deps;
+    const { leadership, cache, watches } = this.#deps;
     if (!leadership.leads()) return this.#forget(key);
-    if (!mirror.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
+    if (!cache.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
     await this.#giveBack(key);
-    const seen = mirror.claim(key);
+    const seen = cache.claim(key);
     if (seen?.record.deleting === true) return this.#outlast(key, seen);
     if (seen?.record.handMade !== true || seen.record.releasing === true) return this.#forget(key);
     this.#waiting.enter(key);
@@ -176,7 +176,7 @@ class Claims {
 
   /** What the claim left that is gone: it was unused, so that nothing has to cool first. */
   async #takeOver(key: string): Promise<void> {
-    const seen = this.#deps.mirror.claim(key);
+    const seen = this.#deps.cache.claim(key);
     if (seen !== undefined) await this.#decide(seen, { wasUnused: true });
     this.#queue.add(key); // its status has yet to say what has become of it
   }

@@ -44,11 +44,11 @@ class NodeCidrs implements Passes {
   }
 
   start(): Controller {
-    const { mirror, watches } = this.#deps;
+    const { cache, watches } = this.#deps;
     return this.#loop.start([
-      (soon) => mirror.onChange("pool", soon),
+      (soon) => cache.onChange("pool", soon),
       (soon) =>
-        mirror.onChange("block", (_, now, before) => {
+        cache.onChange("block", (_, now, before) => {
           if ((now ?? before)?.record.use === "PodCIDR") soon();
         }),
       (soon) => watches.nodes.onChange(soon),
@@ -57,8 +57,8 @@ class NodeCidrs implements Passes {
   }
 
   async pass(signal: AbortSignal): Promise<number> {
-    const { context, mirror, nodeCIDRs = [] } = this.#deps;
-    this.#distributor ??= new NodeCidrDistributor({ ...context, view: mirror }, this.#facts(), {
+    const { context, cache, nodeCIDRs = [] } = this.#deps;
+    this.#distributor ??= new NodeCidrDistributor({ ...context, view: cache }, this.#facts(), {
       families: nodeCIDRs,
       mayWrite: () => this.#loop.mayWrite(),
     });
@@ -74,8 +74,8 @@ class NodeCidrs implements Passes {
   }
 
   knows(): boolean {
-    const { mirror, watches } = this.#deps;
-    return mirror.ready && mirror.knows("block") && watches.nodes.isSynced;
+    const { cache, watches } = this.#deps;
+    return cache.ready && cache.knows("block") && watches.nodes.isSynced;
   }
 
   hasWork(): boolean {
@@ -83,7 +83,7 @@ class NodeCidrs implements Passes {
   }
 
   #hasBlocks(): boolean {
-    for (const { record } of this.#deps.mirror.blocks()) if (record.use === "PodCIDR") return true;
+    for (const { record } of this.#deps.cache.blocks()) if (record.use === "PodCIDR") return true;
     return false;
   }
 

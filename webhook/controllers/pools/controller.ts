@@ -54,16 +54,16 @@ class Pools {
   }
 
   start(): Controller {
-    const { leadership, mirror } = this.#deps;
+    const { leadership, cache } = this.#deps;
     const undo = [
       leadership.onGain(() => this.#soon()),
-      mirror.onChange("pool", (name, now) => {
+      cache.onChange("pool", (name, now) => {
         if (now === undefined || this.#items.get(name)?.metadata.resourceVersion !== now.revision)
           this.#soon();
       }),
-      mirror.onChange("reservation", () => this.#soon()),
-      mirror.onChange("block", () => this.#soon()),
-      mirror.onChange("claim", (_, now, before) => {
+      cache.onChange("reservation", () => this.#soon()),
+      cache.onChange("block", () => this.#soon()),
+      cache.onChange("claim", (_, now, before) => {
         if (boundTo(now) !== boundTo(before)) this.#soon();
       }),
     ];
@@ -79,19 +79,19 @@ class Pools {
   }
 
   async #pass(signal: AbortSignal): Promise<Outcome> {
-    const { leadership, mirror, context } = this.#deps;
+    const { leadership, cache, context } = this.#deps;
     if (!leadership.leads()) {
       this.#items.clear();
       return DONE;
     }
-    if (!mirror.ready) return { kind: "again", afterMs: UNREADY_MS };
+    if (!cache.ready) return { kind: "again", afterMs: UNREADY_MS };
     const began = context.clock.monotonic();
-    const usage = await countPoolUsage(mirror, () => context.clock.sleep(0));
+    const usage = await countPoolUsage(cache, () => context.clock.sleep(0));
     const ended = context.clock.monotonic();
     this.#restsUntil = ended + REST_MS + REST_FACTOR * (ended - began);
     this.#forgetGone();
     const waits: number[] = [];
-    for (const stored of [...mirror.poolRecords()]) {
+    for (const stored of [...cache.poolRecords()]) {
       if (signal.aborted || !leadership.leads()) return DONE;
       waits.push(await this.#settleSafely(stored, usage.get(stored.key) ?? UNUSED));
     }
@@ -101,7 +101,7 @@ class Pools {
 
   #forgetGone(): void {
     for (const kept of [this.#items, this.#writtenAt]) {
-      for (const name of kept.keys()) if (this.#deps.mirror.poolRecord(name) === undefined) kept.delete(name);
+      for (const name of kept.keys()) if (this.#deps.cache.poolRecord(name) === undefined) kept.delete(name);
     }
   }
 
@@ -121,7 +121,7 @@ class Pools {
     const { context } = this.#deps;
     const wait = (this.#writtenAt.get(stored.key) ?? Number.NEGATIVE_INFINITY) + EVERY_MS;
     const item = await this.#item(stored);
-    if (item === undefined) return 0; // it went, and the mirror hears of it
+    if (item === undefined) return 0; // it went, and the cache hears of it
     const finalizers = await this.#finalizersFor(item, use);
     const report = reportOn(item, this.#stateOf(stored, use), context.clock.now());
     if (finalizers === undefined && report === undefined) return 0;
@@ -133,7 +133,7 @@ class Pools {
     return EVERY_MS;
   }
 
-  /** The object as the mirror has it, or as it is now when that is newer. */
+  /** The object as the cache has it, or as it is now when that is newer. */
   async #item({ key, revision }: Stored<"pool">): Promise<KubeItem | undefined> {
     const known = this.#items.get(key);
     if (known?.metadata.resourceVersion === revision) return known;
@@ -161,10 +161,10 @@ class Pools {
 
   /** It has blocks, or nodes may get some at any moment: then it is kept beforehand. */
   #isForBlocks(name: string): boolean {
-    const { mirror } = this.#deps;
-    const pool = mirror.pool(name);
+    const { cache } = this.#deps;
+    const pool = cache.pool(name);
     const mayHave = pool !== undefined && !pool.deleting && isCut(pool);
-    return mayHave || !isEmpty(mirror.blocksOf(name));
+    return mayHave || !isEmpty(cache.blocksOf(name));
   }
 
   /** A reservation that cools holds nothing. A block that cools does: whoever ends that asks the pool how long it takes. */
@@ -179,16 +179,16 @@ class Pools {
 
   #stateOf({ record }: Stored<"pool">, use: PoolUsage): PoolState {
     const pool = parseStoredPool(record);
-    const { mirror } = this.#deps;
+    const { cache } = this.#deps;
     const deleting = record.deleting === true;
     const { reviewersBy } = this.#deps;
     if (isRefusal(pool)) return { pool, deleting, use, exhausted: [], reviewersBy };
-    const exhausted = ranOutOf(mirror, pool);
-    const { owners, used } = ownersOf(mirror, pool.name);
-    const blocks = [...mirror.blocksOf(pool.name)].length;
+    const exhausted = ranOutOf(cache, pool);
+    const { owners, used } = ownersOf(cache, pool.name);
+    const blocks = [...cache.blocksOf(pool.name)].length;
     const ofPods = pool.spec.nodeCIDRs === undefined ? { used } : {};
     const cut = isCut(pool) ? { blocks, owners, ...ofPods } : {};
-    const collides = findOverlap(mirror.pools(), pool);
+    const collides = findOverlap(cache.pools(), pool);
     return { pool, deleting, use, ...cut, exhausted, collides, reviewersBy };
   }
 

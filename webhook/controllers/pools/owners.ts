@@ -24,11 +24,11 @@ const NAMED = 16;
 
 /** Who has blocks of the pool: those that have most, first; and what all of them use. */
 export function ownersOf(
-  mirror: Pick<RecordCache, "blocksOf">,
+  cache: Pick<RecordCache, "blocksOf">,
   pool: string,
 ): { readonly owners: readonly Owner[]; readonly used: number } {
   const owners = new Map<string, Owner>(); // node -> what it has
-  for (const { record } of mirror.blocksOf(pool)) {
+  for (const { record } of cache.blocksOf(pool)) {
     const { node, granted, releasedAt, status } = record;
     if (granted !== true || releasedAt !== undefined || isReturned(record)) continue;
     const { family, intervals } = ownedIn(record);

@@ -170,7 +170,7 @@ describe("a pod without a claim", () => {
     node.see(podOf("a", { annotations: {} }));
     const request = ask("a", { pools: ["db", "gone"] });
     assert.match(await found(request), /^CLAIM_MISSING: .*pools \(db, gone\)/);
-    node.allPools = node.world.mirror.pools();
+    node.allPools = node.world.cache.pools();
     assert.equal(await found(request), 'POOL_UNKNOWN: there is no pool "gone"; name one of "db"');
     assert.match(await found(ask("a", { pools: ["db"] })), /^CLAIM_MISSING/);
   });
