@@ -40,11 +40,11 @@ describe("an anchored clock", () => {
     behind.wall -= 600_000;
     const clocks = [ahead, behind].map((host) => {
       const clock = new AnchoredClock(host);
-      clock.told(1_800_000_000_000);
+      clock.observe(1_800_000_000_000);
       host.passes(700);
-      clock.told(1_800_000_000_000); // the same second
+      clock.observe(1_800_000_000_000); // the same second
       host.passes(600);
-      clock.told(1_800_000_001_000);
+      clock.observe(1_800_000_001_000);
       return clock.now();
     });
     assert.deepEqual(clocks, [1_800_000_001_300, 1_800_000_001_300]);
@@ -53,11 +53,11 @@ describe("an anchored clock", () => {
   it("does not go back for an answer that came late, and follows a server that was set", () => {
     const host = new Host();
     const clock = new AnchoredClock(host);
-    clock.told(1_800_000_000_000);
+    clock.observe(1_800_000_000_000);
     host.passes(3_000);
-    clock.told(1_800_000_001_000);
+    clock.observe(1_800_000_001_000);
     assert.equal(clock.now(), 1_800_000_003_000);
-    clock.told(1_700_000_000_000);
+    clock.observe(1_700_000_000_000);
     assert.equal(clock.now(), 1_700_000_000_000);
   });
 });

@@ -31,7 +31,7 @@ export class AnchoredClock implements Clock {
   }
 
   /** An answer that has just come says when it was sent, in whole seconds rounded down: it is that late at least. */
-  told(serverMs: number): void {
+  observe(serverMs: number): void {
     const least = serverMs - this.#base.monotonic();
     const isSet = !this.#isServers || Math.abs(least - this.#offset) > SET_MS;
     this.#offset = isSet ? least : Math.max(this.#offset, least);

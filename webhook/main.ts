@@ -25,7 +25,7 @@ async function run(): Promise<void> {
   const log = createLogger({ stream: standardError(), level: logLevel, clock });
   const userAgent = `berth-webhook/${manifest.version}`;
   const server = new AnchoredClock(clock);
-  const onTime = (ms: number) => server.told(ms);
+  const onTime = (ms: number) => server.observe(ms);
   const connection = connect(await accessOf(api), { clock, userAgent, onTime });
   const ended = untilEndingSignal();
   try {

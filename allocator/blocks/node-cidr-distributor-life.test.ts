@@ -99,8 +99,8 @@ class Life {
 
   /** Among the Nodes that Berth has told, no two share an address. */
   judge(): void {
-    const told = [...this.#nodes.there.values()].filter(({ uid }) => !this.#foreign.has(uid));
-    const cidrs = told.flatMap(({ podCIDRs }) => podCIDRs);
+    const reported = [...this.#nodes.there.values()].filter(({ uid }) => !this.#foreign.has(uid));
+    const cidrs = reported.flatMap(({ podCIDRs }) => podCIDRs);
     assert.equal(new Set(cidrs).size, cidrs.length, cidrs.join(" "));
   }
 }

@@ -72,7 +72,7 @@ export class NodeCidrDistributor {
   readonly #mayWrite: () => boolean;
   readonly #granted: GrantedCidrs;
   #named = new NamedCidrs([]);
-  readonly #told = new Map<string, number>(); // UID of a Node -> until when it is taken as told
+  readonly #written = new Map<string, number>(); // UID of a Node -> until when it is taken as told
 
   /** `families`: in the order in which a Node lists them; none: nothing is given, only taken back. */
   constructor(
@@ -189,11 +189,11 @@ export class NodeCidrDistributor {
     }
     if (!this.#mayWrite()) return;
     if ((await this.#facts.tell(node, cidrs)) === "told")
-      this.#told.set(node.uid, this.#context.clock.monotonic() + SHOWN_MS);
+      this.#written.set(node.uid, this.#context.clock.monotonic() + SHOWN_MS);
   }
 
   #isWaiting({ uid, podCIDRs }: ClusterNode): boolean {
-    return podCIDRs.length === 0 && !this.#told.has(uid);
+    return podCIDRs.length === 0 && !this.#written.has(uid);
   }
 
   async #settle(stored: Stored<"block">, node: ClusterNode | undefined): Promise<void> {
@@ -225,7 +225,7 @@ export class NodeCidrDistributor {
   #forget(): void {
     this.#granted.forget();
     const now = this.#context.clock.monotonic();
-    for (const [uid, until] of this.#told) if (now >= until) this.#told.delete(uid);
+    for (const [uid, until] of this.#written) if (now >= until) this.#written.delete(uid);
   }
 
   /** What is wrong with one says nothing about the next one; what is wrong with the store does. */

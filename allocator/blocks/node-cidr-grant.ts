@@ -79,7 +79,7 @@ export async function takeOver(
   };
   const made = await store.create("block", record);
   if (made.kind !== "exists") return made.stored;
-  return await ownedAs(store, made.stored, { node, nodeUID, isTold: true });
+  return await ownedAs(store, made.stored, { node, nodeUID, isWritten: true });
 }
 
 /**
@@ -90,7 +90,11 @@ export async function takeOver(
 export async function ownedAs(
   store: Store,
   seen: Stored<"block">,
-  { node, nodeUID, isTold = false }: Pick<CidrTakeOver, "node" | "nodeUID"> & { readonly isTold?: boolean },
+  {
+    node,
+    nodeUID,
+    isWritten = false,
+  }: Pick<CidrTakeOver, "node" | "nodeUID"> & { readonly isWritten?: boolean },
 ): Promise<Stored<"block"> | CidrConflict> {
   const change = { kind: "block", key: seen.key, doing: `it was made that of Node ${node}`, seen } as const;
   return await retryOnConflict(store, change, async (now) => {
@@ -98,7 +102,7 @@ export async function ownedAs(
     const { record } = now;
     if (record.node !== node || record.releasedAt !== undefined || record.use === undefined)
       return { cidr: now.key, node: record.node, isCooling: record.releasedAt !== undefined };
-    const next = isTold ? { ...record, nodeUID, granted: true } : { ...record, nodeUID };
+    const next = isWritten ? { ...record, nodeUID, granted: true } : { ...record, nodeUID };
     if (record.nodeUID === nodeUID && record.granted === next.granted) return now;
     const result = await store.replace("block", now, next);
     return result.kind === "replaced" ? result.stored : "conflict";

@@ -77,7 +77,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** Everything that a view tells, as one value. */
-function told(view: RecordCache): unknown {
+function reported(view: RecordCache): unknown {
   const byKey = (a: Stored<Kind>, b: Stored<Kind>) => (a.key < b.key ? -1 : 1);
   return {
     pools: view.pools().map(({ name, spec }) => ({ name, spec, pickable: pickable(view, name) })),
@@ -114,11 +114,11 @@ describe("a mirror after any changes", () => {
       fc.property(fc.array(steps, { maxLength: 40 }), (changes) => {
         const cache = new RecordCache(noopLogger);
         for (const step of changes) {
-          if (step === "look") told(cache);
+          if (step === "look") reported(cache);
           else cache.apply(step.kind, step.change);
         }
         const fresh = afreshFrom(cache);
-        assert.deepEqual(told(cache), told(fresh));
+        assert.deepEqual(reported(cache), reported(fresh));
       }),
       { numRuns: runsOf(2_000) },
     );

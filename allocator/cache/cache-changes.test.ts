@@ -15,23 +15,23 @@ function put<K extends Kind>(cache: RecordCache, kind: K, ...records: readonly R
 describe("who listens to a mirror", () => {
   /** What a handler was told of a kind: the key, and the revisions before and after. */
   function listening<K extends Kind>(cache: RecordCache, kind: K) {
-    const told: string[] = [];
+    const reported: string[] = [];
     const forget = cache.onChange(kind, (key, now, before) => {
-      told.push(`${key}: ${before?.uid ?? "-"} to ${now?.uid ?? "-"}`);
+      reported.push(`${key}: ${before?.uid ?? "-"} to ${now?.uid ?? "-"}`);
     });
-    return { told, forget };
+    return { reported, forget };
   }
 
   it("hears of what is new, changed and gone, after it happened", () => {
     const cache = new RecordCache(noopLogger);
     const seen: unknown[] = [];
     cache.onChange("claim", (key) => seen.push(cache.claim(key)?.uid));
-    const { told } = listening(cache, "claim");
+    const { reported } = listening(cache, "claim");
     const [first] = put(cache, "claim", claimRecord());
     assert.ok(first);
     cache.apply("claim", { type: "put", stored: { ...first, uid: "other", revision: "x" } });
     cache.apply("claim", { type: "gone", key: first.key });
-    assert.deepEqual(told, [
+    assert.deepEqual(reported, [
       "shop/mysql-0: - to uid-shop/mysql-0",
       "shop/mysql-0: uid-shop/mysql-0 to other",
       "shop/mysql-0: other to -",
@@ -43,23 +43,23 @@ describe("who listens to a mirror", () => {
     const cache = new RecordCache(noopLogger);
     const [stays] = put(cache, "claim", claimRecord(), claimRecord({ name: "mysql-1" }));
     assert.ok(stays);
-    const { told } = listening(cache, "claim");
+    const { reported } = listening(cache, "claim");
     cache.apply("claim", { type: "relist" });
     cache.apply("claim", { type: "put", stored: stays });
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     cache.apply("claim", { type: "synced" });
-    assert.deepEqual(told, ["shop/mysql-1: uid-shop/mysql-1 to -"]);
+    assert.deepEqual(reported, ["shop/mysql-1: uid-shop/mysql-1 to -"]);
   });
 
   it("hears nothing of what was never there, of other kinds, or once it has had enough", () => {
     const cache = new RecordCache(noopLogger);
-    const { told, forget } = listening(cache, "claim");
+    const { reported, forget } = listening(cache, "claim");
     cache.apply("claim", { type: "gone", key: "shop/none" });
     put(cache, "pool", DB_POOL);
     put(cache, "reservation", reservationRecord("10.20.0.70"));
     forget();
     put(cache, "claim", claimRecord());
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
   });
 
   it("hears of pools and reservations too", () => {
@@ -67,8 +67,8 @@ describe("who listens to a mirror", () => {
     const [pools, reservations] = [listening(cache, "pool"), listening(cache, "reservation")];
     put(cache, "pool", DB_POOL);
     put(cache, "reservation", reservationRecord("10.20.0.70"));
-    assert.deepEqual(pools.told, ["db: - to uid-db"]);
-    assert.deepEqual(reservations.told, ["10.20.0.70: - to uid-10.20.0.70"]);
+    assert.deepEqual(pools.reported, ["db: - to uid-db"]);
+    assert.deepEqual(reservations.reported, ["10.20.0.70: - to uid-10.20.0.70"]);
   });
 
   it("and fails, keeps neither the mirror nor others from it", () => {
@@ -81,10 +81,10 @@ describe("who listens to a mirror", () => {
     cache.onChange("claim", () => {
       throw new Error("no queue");
     });
-    const { told } = listening(cache, "claim");
+    const { reported } = listening(cache, "claim");
     put(cache, "claim", claimRecord());
     assert.deepEqual(said, [["handler of a change failed", "shop/mysql-0", "Error: no queue"]]);
-    assert.equal(told.length, 1);
+    assert.equal(reported.length, 1);
     assert.ok(cache.claim("shop/mysql-0"));
   });
 });

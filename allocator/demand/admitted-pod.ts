@@ -24,10 +24,10 @@ import type { PodMetadata } from "../model/identity.ts";
 import {
   addressesOn,
   FIRST_INTERFACE,
+  formatAddresses,
   type Interfaces,
   namesOf,
-  readTold,
-  toldAs,
+  parseAddresses,
 } from "../model/interfaces.ts";
 import { anonymousName } from "./build-request.ts";
 import { readPodAs, resolvePod } from "./pod-allocation.ts";
@@ -46,14 +46,16 @@ interface AdmissionAnswer {
 }
 
 /** As many as a claim can have, and one more shows that it is no answer of ours. */
-const MOST_TOLD = 17;
+const MOST_ASSIGNED = 17;
 
 /** Undefined: it was told no address. */
 export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefined {
   const claim = annotations[ASSIGNED_CLAIM];
-  const { addresses, interfaces } = readTold((annotations[ASSIGNED_ADDRESSES] ?? "").split(",", MOST_TOLD));
+  const { addresses, interfaces } = parseAddresses(
+    (annotations[ASSIGNED_ADDRESSES] ?? "").split(",", MOST_ASSIGNED),
+  );
   if (claim === undefined || addresses.length === 0) return undefined;
-  const words = toldAs(addresses, interfaces);
+  const words = formatAddresses(addresses, interfaces);
   const token = annotations[ASSIGNED_TOKEN] ?? "";
   return { claim, token, addresses, words, ...(interfaces && { interfaces }) };
 }
@@ -68,21 +70,24 @@ type Knowledge = Pick<Context, "view" | "store" | "clock" | "random" | "dialects
 export async function requestAsAnswered(
   knowledge: Knowledge,
   inventory: Pick<ClusterState, "workload">,
-  { pod, namespace, told }: { pod: PodMetadata; namespace: NamespaceState; told: AdmissionAnswer },
+  { pod, namespace, answer }: { pod: PodMetadata; namespace: NamespaceState; answer: AdmissionAnswer },
 ): Promise<AllocationRequest | Refusal | undefined> {
   // A pod from generateName had no name at its admission.
-  const origin = told.claim === anonymousName(told.token) ? { ...pod, name: "" } : pod;
+  const origin = answer.claim === anonymousName(answer.token) ? { ...pod, name: "" } : pod;
   const input = await readPodAs(knowledge, inventory, origin, namespace);
   if (isRefusal(input)) return input;
-  const resolved = await resolvePod(knowledge, told.token === "" ? input : { ...input, token: told.token });
+  const resolved = await resolvePod(
+    knowledge,
+    answer.token === "" ? input : { ...input, token: answer.token },
+  );
   if (resolved === undefined || isRefusal(resolved)) return resolved;
   const allocations = resolved.kind === "one" ? [resolved.allocation] : resolved.slots;
-  const allocation = allocations.find(({ key }) => key.name === told.claim);
+  const allocation = allocations.find(({ key }) => key.name === answer.claim);
   if (allocation === undefined) return undefined;
   const { fallback: _, interfaces: __, ...ask } = allocation.ask;
-  const { addresses: entry, interfaces } = told;
+  const { addresses: entry, interfaces } = answer;
   return (
-    asksForOthers(pod, allocation, told) ?? {
+    asksForOthers(pod, allocation, answer) ?? {
       ...allocation,
       ask: { ...ask, entry, ...(interfaces && { interfaces }) },
     }
@@ -96,11 +101,11 @@ export async function requestAsAnswered(
 export function defaultsAsAnswered(
   view: Pick<Context["view"], "poolOf">,
   annotations: Labels,
-  told: AdmissionAnswer | undefined,
+  answer: AdmissionAnswer | undefined,
   isByName: boolean,
 ): Labels {
-  if (told === undefined) return {};
-  const first = addressesOn({ ...told, request: {} }, FIRST_INTERFACE) ?? told.addresses;
+  if (answer === undefined) return {};
+  const first = addressesOn({ ...answer, request: {} }, FIRST_INTERFACE) ?? answer.addresses;
   const pooled = first.filter((one) => macOfAddress(one) === undefined);
   if (pooled.length > 0 && !asksOfFirst(annotations)) {
     const names = pooled.flatMap((one) => {
@@ -133,14 +138,15 @@ function asksForOthers(
   const request = allocation.followsClaim === "any" ? {} : allocation.request;
   const { interfacePools = {} } = request;
   const lacking = namesOf(interfacePools).filter((name) => !Object.hasOwn(interfaces, name));
-  const named = request.fallback === "any" ? [] : toldAs(request.addresses ?? [], request.interfaces);
+  const named =
+    request.fallback === "any" ? [] : formatAddresses(request.addresses ?? [], request.interfaces);
   const isAll = request.interfacePools === undefined;
   const asked = [...named, ...lacking.map((name) => `an address of ${name}`)];
   if (asked.length === 0) return undefined;
-  const isTold = isAll
+  const isAnswered = isAll
     ? isSame(asked, withoutDefaults(words, request))
     : asked.every((one) => words.includes(one));
-  if (isTold) return undefined;
+  if (isAnswered) return undefined;
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${words.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
@@ -165,13 +171,13 @@ function withoutDefaults(
 export async function settleAnswer(
   context: Context,
   allocation: AllocationRequest,
-  told: AdmissionAnswer,
+  answer: AdmissionAnswer,
 ): Promise<Reserved | Refusal | undefined> {
   const before = await context.store.get("claim", claimKey(allocation.key));
-  if (before !== undefined && !isHeldFor(before.record, told)) return undefined;
+  if (before !== undefined && !isHeldFor(before.record, answer)) return undefined;
   const got = await reserve(context, allocation, "pod");
   if (isRefusal(got)) return got;
-  return isSame(got.told, told.words) && isHeldFor(got.claim.record, told) ? got : undefined;
+  return isSame(got.assigned, answer.words) && isHeldFor(got.claim.record, answer) ? got : undefined;
 }
 
 /** By its token, or, for a pod without one, to nobody in particular. */
@@ -185,14 +191,14 @@ export async function settlePod(
   inventory: ClusterState,
   pod: PodMetadata & { readonly uid: string },
 ): Promise<Refusal | undefined> {
-  const told = admissionAnswerOf(pod.annotations);
+  const answer = admissionAnswerOf(pod.annotations);
   const isThere = async () => (await inventory.pod(pod.namespace, pod.name))?.uid === pod.uid;
   if (!(await isThere())) return succeededBy(pod);
   const namespace = await inventory.namespace(pod.namespace);
-  if (told === undefined || namespace === undefined) return undefined;
-  const allocation = await requestAsAnswered(context, inventory, { pod, namespace, told });
+  if (answer === undefined || namespace === undefined) return undefined;
+  const allocation = await requestAsAnswered(context, inventory, { pod, namespace, answer });
   if (allocation === undefined || isRefusal(allocation)) return allocation;
-  const settled = await settleAnswer(context, { ...allocation, isThere }, told);
+  const settled = await settleAnswer(context, { ...allocation, isThere }, answer);
   return isRefusal(settled) ? settled : undefined;
 }
 

@@ -10,7 +10,7 @@ import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { decide, type Mode } from "../lifecycle/decision.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { type Claim, claimKey, isPredecessor } from "../model/claim.ts";
-import { type Interfaces, toldAs } from "../model/interfaces.ts";
+import { formatAddresses, type Interfaces } from "../model/interfaces.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/address-plan.ts";
 import { placesIn } from "../planning/interface-plan.ts";
@@ -123,7 +123,7 @@ async function previewFamily(
 export function describeDryRun(who: string, { addresses, interfaces }: DryRunResult): string {
   const parts = addresses.map(
     ({ address, pool, held }) =>
-      `${toldAs([address], interfaces)[0]} ${held ? "(its own)" : `from pool ${pool}`}`,
+      `${formatAddresses([address], interfaces)[0]} ${held ? "(its own)" : `from pool ${pool}`}`,
   );
   return `${who} would get ${parts.join(" and ")}`;
 }

@@ -83,7 +83,7 @@ export function macsAside(
   { dialects, namespace }: { readonly dialects: Dialects | undefined; readonly namespace: string },
   kept: ReadonlySet<Address>,
 ): readonly string[] | Refusal {
-  const told: string[] = [];
+  const warnings: string[] = [];
   const read = withoutUnread(annotations, dialects);
   for (const key of macKeysIn(read)) {
     const isMultus = NETWORK_ANNOTATIONS.includes(key);
@@ -96,9 +96,9 @@ export function macsAside(
     const system = SYSTEMS[rowsOf(key)[0]?.system ?? "multus"];
     const what = others.length === 0 ? "names no MAC address that berth can read" : notKept(others);
     const who = isMultus ? "Multus hands it to the interface's plugin" : "berth hands it to nobody";
-    told.push(`annotation ${shown(key)} is ${system}'s, and ${what}; ${who}`);
+    warnings.push(`annotation ${shown(key)} is ${system}'s, and ${what}; ${who}`);
   }
-  return told;
+  return warnings;
 }
 
 function notKept(macs: readonly string[]): string {

@@ -42,8 +42,8 @@ describe("a review for a claim that is there", () => {
       ...entries("10.20.0.80"),
       retention: { whenDeleted: "Release", whenScaled: "Release" },
     });
-    const told = granted(await reserve(world.context, forged, "nothing"));
-    assert.deepEqual([told.addresses, told.held], [addrs("10.20.0.80"), addrs("10.20.0.80")]);
+    const reported = granted(await reserve(world.context, forged, "nothing"));
+    assert.deepEqual([reported.addresses, reported.held], [addrs("10.20.0.80"), addrs("10.20.0.80")]);
     assert.deepEqual(await claimOf(world, "mysql-0"), before);
     assert.deepEqual(
       [await holderOf(world, "10.20.0.70"), await holderOf(world, "10.20.0.80")],
@@ -102,7 +102,7 @@ describe("a review for a claim that is there", () => {
     granted(await reserve(world.context, podAllocation(world, "victim", entries("10.20.0.70")), "pod"));
     await world.settle();
     const byPool = podAllocation(world, "victim", { pools: ["web"] });
-    const told = granted(await reserve(world.context, byPool, "nothing"));
+    const reported = granted(await reserve(world.context, byPool, "nothing"));
     await world.settle();
     const before = world.dump();
     const would = await dryRun(world.context, byPool);
@@ -110,10 +110,10 @@ describe("a review for a claim that is there", () => {
     assert.ok(!isRefusal(would));
     assert.deepEqual(
       would.addresses.map(({ address }) => address),
-      told.addresses,
+      reported.addresses,
     );
     assert.match(describeDryRun("pod victim", would), /^pod victim would get 10\.70\.0\.\d+ from pool web$/);
-    assert.deepEqual(granted(await reserve(world.context, byPool, "nothing")).addresses, told.addresses);
+    assert.deepEqual(granted(await reserve(world.context, byPool, "nothing")).addresses, reported.addresses);
   });
 
   it("moves it once the pod is there: what it had cools", async () => {
@@ -121,10 +121,10 @@ describe("a review for a claim that is there", () => {
     granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
     await world.settle();
     const next = podAllocation(world, "licence", entries("10.20.0.80"));
-    const { addresses, told: words } = granted(await reserve(world.context, next, "nothing"));
+    const { addresses, assigned: words } = granted(await reserve(world.context, next, "nothing"));
     await world.settle();
-    const told = { claim: "licence", token: "", addresses, words };
-    granted((await settleAnswer(world.context, next, told)) ?? assert.fail("another's"));
+    const answer = { claim: "licence", token: "", addresses, words };
+    granted((await settleAnswer(world.context, next, answer)) ?? assert.fail("another's"));
     await world.settle();
     assert.equal((await claimOf(world, "licence")).addresses.join(), "10.20.0.80");
     assert.equal(await holderOf(world, "10.20.0.70"), "nobody");

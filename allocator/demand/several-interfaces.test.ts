@@ -10,7 +10,7 @@ import { reserve } from "../lifecycle/reserve.ts";
 import { readRequest } from "../manifest/annotations.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
-import { readTold, toldOf } from "../model/interfaces.ts";
+import { formatHolding, parseAddresses } from "../model/interfaces.ts";
 import { settleAnswer } from "./admitted-pod.ts";
 import { dryRun } from "./dry-run.ts";
 import { networksAsked } from "./pod-allocation.ts";
@@ -43,7 +43,7 @@ describe("a claim for several interfaces", () => {
         "nothing",
       ),
     );
-    assert.deepEqual(got.told, ["10.20.0.70@eth0", "10.30.0.61@net1"]);
+    assert.deepEqual(got.assigned, ["10.20.0.70@eth0", "10.30.0.61@net1"]);
     await world.settle();
     await assertClean(world);
   });
@@ -55,16 +55,16 @@ describe("a claim for several interfaces", () => {
     );
     await world.settle();
     const swapped = podAllocation(world, "multi", ips("10.30.0.70,10.20.0.70@net1"));
-    const { told, addresses } = granted(await reserve(world.context, swapped, "nothing"));
-    assert.deepEqual(told, ["10.20.0.70@net1", "10.30.0.70@eth0"]);
+    const { assigned, addresses } = granted(await reserve(world.context, swapped, "nothing"));
+    assert.deepEqual(assigned, ["10.20.0.70@net1", "10.30.0.70@eth0"]);
     assert.deepEqual(
-      toldOf(await claimOf(world, "multi")),
+      formatHolding(await claimOf(world, "multi")),
       ["10.20.0.70@eth0", "10.30.0.70@net1"],
       "a review changes nothing",
     );
-    const answer = { claim: "multi", token: "", addresses, words: told };
+    const answer = { claim: "multi", token: "", addresses, words: assigned };
     granted((await settleAnswer(world.context, swapped, answer)) ?? assert.fail("another's"));
-    assert.deepEqual(toldOf(await claimOf(world, "multi")), told);
+    assert.deepEqual(formatHolding(await claimOf(world, "multi")), assigned);
     await world.settle();
     await assertClean(world);
   });
@@ -95,8 +95,8 @@ describe("a claim for several interfaces", () => {
     await world.settle();
     const next = podAllocation(world, "multi", ips("10.20.0.71,10.20.0.72@net1"));
     for (let n = 0; n < 3; n++) {
-      const { told } = granted(await reserve(world.context, next, "nothing"));
-      assert.deepEqual(told, ["10.20.0.71@eth0", "10.20.0.72@net1"]);
+      const { assigned } = granted(await reserve(world.context, next, "nothing"));
+      assert.deepEqual(assigned, ["10.20.0.71@eth0", "10.20.0.72@net1"]);
       await world.settle();
     }
   });
@@ -108,14 +108,18 @@ describe("a claim for several interfaces", () => {
     );
     await world.settle();
     const sticky = podAllocation(world, "multi", { sticky: true });
-    const { told, addresses } = granted(await reserve(world.context, sticky, "nothing"));
+    const { assigned, addresses } = granted(await reserve(world.context, sticky, "nothing"));
     assert.deepEqual(
       addresses.filter((one) => !one.includes(":")),
       ["10.20.0.72"],
     );
     granted(
-      (await settleAnswer(world.context, sticky, { claim: "multi", token: "", addresses, words: told })) ??
-        assert.fail(),
+      (await settleAnswer(world.context, sticky, {
+        claim: "multi",
+        token: "",
+        addresses,
+        words: assigned,
+      })) ?? assert.fail(),
     );
     assert.equal(await holder(world, "10.20.0.70"), "nobody");
     await world.settle();
@@ -135,7 +139,7 @@ describe("a claim with pools by interface", () => {
       podAllocation(world, "multi", byPools("four,lan@net1", { "berth.dev/sticky": "true" }));
     const first = granted(await reserve(world.context, asked(), "pod"));
     assert.deepEqual(
-      first.told.map((one) => one.replace(/\.\d+@/, "@")),
+      first.assigned.map((one) => one.replace(/\.\d+@/, "@")),
       ["10.30.0@net1", "10.40.0@eth0"],
     );
     const { interfaces, request } = await claimOf(world, "multi");
@@ -143,7 +147,7 @@ describe("a claim with pools by interface", () => {
     assert.deepEqual(request, { interfacePools: { eth0: ["four"], net1: ["lan"] } });
     await world.settle();
     for (const by of ["nothing", "pod"] as const)
-      assert.deepEqual(granted(await reserve(world.context, asked(), by)).told, first.told, by);
+      assert.deepEqual(granted(await reserve(world.context, asked(), by)).assigned, first.assigned, by);
     await assertClean(world);
   });
 
@@ -151,11 +155,11 @@ describe("a claim with pools by interface", () => {
     await using world = await openWorld({ pools: FOUR });
     const names = ["a", "b"];
     for (const name of names) {
-      const { told } = granted(
+      const { assigned } = granted(
         await reserve(world.context, podAllocation(world, name, byPools("lan@net1,lan@net2")), "pod"),
       );
-      assert.equal(new Set(told.map((one) => one.split("@")[0])).size, 2);
-      assert.deepEqual(told.map((one) => one.split("@")[1]).toSorted(), ["net1", "net2"]);
+      assert.equal(new Set(assigned.map((one) => one.split("@")[0])).size, 2);
+      assert.deepEqual(assigned.map((one) => one.split("@")[1]).toSorted(), ["net1", "net2"]);
       await world.settle();
     }
     // 10.30.0.0/29 has six: the fourth pod finds none for its second interface, and leaves none behind
@@ -176,8 +180,10 @@ describe("a claim with pools by interface", () => {
   it("has the address that one interface names, and any of the pool of the other", async () => {
     await using world = await openWorld({ pools: FOUR });
     const asked = asks({ "berth.dev/ips": "10.30.0.3@net1", "berth.dev/pools": "four" });
-    const { told } = granted(await reserve(world.context, podAllocation(world, "multi", asked), "nothing"));
-    assert.ok(told.includes("10.30.0.3@net1") && told.length === 2, told.join());
+    const { assigned } = granted(
+      await reserve(world.context, podAllocation(world, "multi", asked), "nothing"),
+    );
+    assert.ok(assigned.includes("10.30.0.3@net1") && assigned.length === 2, assigned.join());
     const other = asks({ "berth.dev/ips": "10.30.0.3@net1", "berth.dev/pools": "four@net1" });
     assert.match(
       refusalOf(await reserve(world.context, podAllocation(world, "other", other), "nothing")),
@@ -192,14 +198,14 @@ describe("a claim with pools by interface", () => {
     granted(await reserve(world.context, podAllocation(world, "other", ips("10.30.0.3")), "pod"));
     await world.settle();
     const asked = asks({ "berth.dev/ips": "10.40.0.7,10.30.0.3@net1", "berth.dev/fallback": "any" });
-    const { told } = granted(await reserve(world.context, podAllocation(world, "multi", asked), "pod"));
-    const [net1 = "", eth0 = ""] = told;
+    const { assigned } = granted(await reserve(world.context, podAllocation(world, "multi", asked), "pod"));
+    const [net1 = "", eth0 = ""] = assigned;
     assert.equal(eth0, "10.40.0.7@eth0");
     assert.match(net1, /^10\.30\.0\.[12456]@net1$/);
-    assert.deepEqual(toldOf(await claimOf(world, "multi")), told);
+    assert.deepEqual(formatHolding(await claimOf(world, "multi")), assigned);
     await world.settle();
     const again = granted(await reserve(world.context, podAllocation(world, "multi", asked), "pod"));
-    assert.deepEqual(again.told, told, "it keeps what it was given for this request");
+    assert.deepEqual(again.assigned, assigned, "it keeps what it was given for this request");
     await assertClean(world);
   });
 
@@ -207,16 +213,16 @@ describe("a claim with pools by interface", () => {
     await using world = await openWorld({ pools: FOUR });
     granted(await reserve(world.context, podAllocation(world, "multi", byPools("four,lan@net1")), "pod"));
     await world.settle();
-    const before = toldOf(await claimOf(world, "multi"));
+    const before = formatHolding(await claimOf(world, "multi"));
     const swapped = podAllocation(world, "multi", byPools("lan,four@net1"));
-    const { told, addresses } = granted(await reserve(world.context, swapped, "nothing"));
-    assert.notDeepEqual(told, before);
-    assert.deepEqual(toldOf(await claimOf(world, "multi")), before, "a review changes nothing");
-    const { interfaces = {} } = readTold(told);
+    const { assigned, addresses } = granted(await reserve(world.context, swapped, "nothing"));
+    assert.notDeepEqual(assigned, before);
+    assert.deepEqual(formatHolding(await claimOf(world, "multi")), before, "a review changes nothing");
+    const { interfaces = {} } = parseAddresses(assigned);
     const settled = { ...swapped, ask: { ...swapped.ask, entry: addresses, interfaces } };
-    const answer = { claim: "multi", token: "", addresses, interfaces, words: told };
+    const answer = { claim: "multi", token: "", addresses, interfaces, words: assigned };
     granted((await settleAnswer(world.context, settled, answer)) ?? assert.fail("another's"));
-    assert.deepEqual(toldOf(await claimOf(world, "multi")), told);
+    assert.deepEqual(formatHolding(await claimOf(world, "multi")), assigned);
     await world.settle();
     await assertClean(world);
   });
@@ -227,8 +233,8 @@ describe("a claim with pools by interface", () => {
     const plain = podAllocation(world, "multi", asks({ "berth.dev/sticky": "eth0,net1" }));
     const networks = networksAsked({ "k8s.v1.cni.cncf.io/networks": "vlan" }, "shop");
     const asked = { ...plain, ask: { ...plain.ask, networks: granted(networks) } };
-    const { told } = granted(await reserve(world.context, asked, "pod"));
-    assert.match(told.join(), /^10\.20\..*@eth0,10\.50\.0\.\d+@net1/);
+    const { assigned } = granted(await reserve(world.context, asked, "pod"));
+    assert.match(assigned.join(), /^10\.20\..*@eth0,10\.50\.0\.\d+@net1/);
     const named = podAllocation(world, "other", byPools("db,vlan@net1"));
     const elsewhere = networksAsked({ "k8s.v1.cni.cncf.io/networks": "web" }, "shop");
     assert.match(
@@ -248,8 +254,8 @@ describe("a claim with pools by interface", () => {
   it("may have several addresses of one family on an interface, all or none", async () => {
     await using world = await openWorld({ pools: FOUR });
     const two = ips("10.30.0.3@net1,10.30.0.4@net1");
-    const { told } = granted(await reserve(world.context, podAllocation(world, "multi", two), "pod"));
-    assert.deepEqual(told, ["10.30.0.3@net1", "10.30.0.4@net1"]);
+    const { assigned } = granted(await reserve(world.context, podAllocation(world, "multi", two), "pod"));
+    assert.deepEqual(assigned, ["10.30.0.3@net1", "10.30.0.4@net1"]);
     await world.settle();
     const other = podAllocation(world, "other", ips("10.30.0.2@net1,10.30.0.4@net1"));
     assert.match(refusalOf(await reserve(world.context, other, "pod")), /^ADDRESS_TAKEN/);

@@ -270,11 +270,11 @@ describe("a set of four", () => {
     assert.equal(next.slot, "web-slot-0");
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.70", "until the pod is there");
     const addresses = addrs("10.20.0.80");
-    const told = { claim: next.slot, token: next.token, addresses, words: addresses };
+    const answer = { claim: next.slot, token: next.token, addresses, words: addresses };
     const [allocation] = slotsFor(world, edited);
     const hold = allocation?.hold && { ...allocation.hold, token: next.token };
     assert.ok(allocation && hold);
-    granted((await settleAnswer(world.context, { ...allocation, hold }, told)) ?? assert.fail("another's"));
+    granted((await settleAnswer(world.context, { ...allocation, hold }, answer)) ?? assert.fail("another's"));
     assert.equal((await world.holdings())["shop/web-slot-0"], "10.20.0.80");
     await assertClean(world);
   });

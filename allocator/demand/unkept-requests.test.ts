@@ -236,7 +236,7 @@ describe("a ttl that a pool cuts short", () => {
       request: requestOf(annotations),
     });
 
-  for (const [asked, ttl, told] of [
+  for (const [asked, ttl, reported] of [
     [{ ...PINNED, ...STICKY }, "100h", [words]],
     [RETAIN, "100h", [words]],
     [RETAIN, "48h", []],
@@ -247,9 +247,9 @@ describe("a ttl that a pool cuts short", () => {
     [STICKY, "0s", [NOTHING]],
     [PINNED, "0", [NOTHING]],
   ] as const) {
-    it(`is told of for ${Object.keys(asked)} and ${ttl}: ${told.length}`, () => {
-      assert.deepEqual(capped({ ...asked, "berth.dev/ttl": ttl }), told);
-      for (const line of told) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES);
+    it(`is told of for ${Object.keys(asked)} and ${ttl}: ${reported.length}`, () => {
+      assert.deepEqual(capped({ ...asked, "berth.dev/ttl": ttl }), reported);
+      for (const line of reported) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES);
     });
   }
 });
@@ -266,7 +266,7 @@ describe("a pool that retains nothing", () => {
   const anonymous = origin({ generateName: "web-" });
   const SCALED = { "berth.dev/when-scaled": "Retain" };
 
-  for (const [what, pod, annotations, told] of [
+  for (const [what, pod, annotations, reported] of [
     ["when-deleted", ledger, RETAIN, [said("berth.dev/when-deleted=Retain")]],
     ["sticky", ledger, { ...PINNED, ...STICKY }, [said("berth.dev/sticky")]],
     ["sticky and released", ledger, { ...POOL, ...STICKY, "berth.dev/when-deleted": "Release" }, []],
@@ -279,7 +279,7 @@ describe("a pool that retains nothing", () => {
   ] as const) {
     it(`says so to who asks for it: ${what}`, () => {
       const lines = cappedTtl(view, { podIdentity: identityOf(pod), request: requestOf(annotations) });
-      assert.deepEqual(lines, told);
+      assert.deepEqual(lines, reported);
       for (const line of lines) assert.ok(Buffer.byteLength(line) <= LONGEST_BYTES);
     });
   }
@@ -298,13 +298,13 @@ describe("a ttl", () => {
 
   it("where nothing is retained is told of, with what would be", () => {
     const released = { "berth.dev/when-scaled": "Release" };
-    for (const [pod, annotations, told] of [
+    for (const [pod, annotations, reported] of [
       [origin({ name: "ledger" }), PINNED, KEEP],
       [ordinal, { ...POOL, ...released }, KEEP],
       [slot, PINNED, KEEP],
       [slot, POOL, words("leave it out")],
     ] as const) {
-      assert.deepEqual(ofPod(pod, { ...annotations, ...TTL }), [told]);
+      assert.deepEqual(ofPod(pod, { ...annotations, ...TTL }), [reported]);
     }
   });
 

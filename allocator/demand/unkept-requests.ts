@@ -136,7 +136,7 @@ function nameless({ sticky, retention }: Request): string[] {
 /** Nothing tells one of the pods from the next one. */
 function alike(kind: string, request: Request): string[] {
   const { sticky, entries } = request;
-  const told: string[] = [];
+  const warnings: string[] = [];
   if (sticky === true) {
     const [why, next] = SHARING.has(kind)
       ? ["which have no identity", "give it a set with berth.dev/ips"]
@@ -144,10 +144,10 @@ function alike(kind: string, request: Request): string[] {
           "which Berth cannot tell from each other",
           "each keeps its address while it lives; use a StatefulSet",
         ];
-    told.push(`berth.dev/sticky has no effect on the pods of a ${kind}, ${why}; ${next}`);
+    warnings.push(`berth.dev/sticky has no effect on the pods of a ${kind}, ${why}; ${next}`);
   }
-  told.push(...unretained(kind, request));
-  return entries === undefined ? told : [...told, unread(kind)];
+  warnings.push(...unretained(kind, request));
+  return entries === undefined ? warnings : [...warnings, unread(kind)];
 }
 
 /** Of a list whose slots are given back with their pods. */

@@ -61,13 +61,13 @@ describe("the audit of blocks", () => {
     const holes = ["10.61.0.0/28", "10.61.0.32/27"];
     const large = block("10.61.0.0/26", { pool: "pc", holes });
     const small = ["40", "44", "60"].map((last) => block(`10.61.0.${last}/30`, { pool: "pd" }));
-    const told = (blocks: readonly Block[]) =>
+    const reported = (blocks: readonly Block[]) =>
       audit({ pools, claims: [], reservations: [], attachments: [], blocks }).map(
         ({ severity, kind, message }) => `${severity} ${kind}: ${message}`,
       );
-    assert.deepEqual(told([large, ...small]), []);
+    assert.deepEqual(reported([large, ...small]), []);
     assert.deepEqual(
-      told([{ ...large, holes: ["10.61.0.0/28", "10.61.0.32/29", "10.61.0.48/28"] }, ...small]),
+      reported([{ ...large, holes: ["10.61.0.0/28", "10.61.0.32/29", "10.61.0.48/28"] }, ...small]),
       [
         "defect stray-block: block 10.61.0.0/26 of node node-a has 10.61.0.40, which pool pc does not give",
         "defect block-overlap: blocks 10.61.0.0/26 and 10.61.0.40/30 share addresses",
@@ -95,7 +95,7 @@ describe("the audit of blocks", () => {
       ...{ node: "node-a", network: "net", containerID: "c", interface: "eth0" },
       addresses: addrs("10.20.0.66"),
     };
-    const told = (over: object, blocks?: readonly Block[]) =>
+    const reported = (over: object, blocks?: readonly Block[]) =>
       audit({
         ...{ pools: [DB], claims: [], reservations: [], attachments: [{ ...use, ...over }] },
         ...(blocks && { blocks }),
@@ -103,12 +103,14 @@ describe("the audit of blocks", () => {
     const words =
       "defect outside-block 10.20.0.66: address 10.20.0.66 is used by c eth0 on node-a, which has it of pool db, and no node has a block with it";
     const ofBlocksOf = "db";
-    assert.deepEqual(told({ ofBlocksOf }, [block("10.20.0.64/28")]), []);
-    assert.deepEqual(told({ ofBlocksOf }, [block("10.20.0.64/28", { releasedAt: 5 })]), [words]);
-    assert.deepEqual(told({ ofBlocksOf }, [block("10.20.0.64/28", { holes: ["10.20.0.66/32"] })]), [words]);
-    assert.deepEqual(told({ ofBlocksOf }, []), [words]);
-    assert.deepEqual(told({ ofBlocksOf }), [], "nobody looked at blocks");
-    assert.deepEqual(told({}, []), []);
+    assert.deepEqual(reported({ ofBlocksOf }, [block("10.20.0.64/28")]), []);
+    assert.deepEqual(reported({ ofBlocksOf }, [block("10.20.0.64/28", { releasedAt: 5 })]), [words]);
+    assert.deepEqual(reported({ ofBlocksOf }, [block("10.20.0.64/28", { holes: ["10.20.0.66/32"] })]), [
+      words,
+    ]);
+    assert.deepEqual(reported({ ofBlocksOf }, []), [words]);
+    assert.deepEqual(reported({ ofBlocksOf }), [], "nobody looked at blocks");
+    assert.deepEqual(reported({}, []), []);
   });
 
   it("finds one of no pool, or of another size than its pool's", () => {

@@ -2,7 +2,7 @@
 import { type Address, FAMILIES, type Family } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
-import { addressesOn, placesOf, toldOf } from "../model/interfaces.ts";
+import { addressesOn, formatHolding, placesOf } from "../model/interfaces.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { countFamilies } from "../planning/eligibility.ts";
 import { classify, type Pool, poolOf, rangeOf } from "../pool/pool.ts";
@@ -46,7 +46,11 @@ function auditClaim(claim: Claim): Finding[] {
   const findings: Finding[] = [];
   if (hasTwoOfAFamily(claim)) {
     findings.push(
-      defect("two-of-a-family", key, `claim ${key} has ${toldOf(claim).join(", ")}, two of one family`),
+      defect(
+        "two-of-a-family",
+        key,
+        `claim ${key} has ${formatHolding(claim).join(", ")}, two of one family`,
+      ),
     );
   }
   if (claim.releasing === true) {

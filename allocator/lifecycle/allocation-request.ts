@@ -77,7 +77,7 @@ export interface Reserved {
   /** What its pod is told: the claim's own, or what is held for the pod beside it until the pod is seen. */
   readonly addresses: readonly Address[];
   /** The same with their interfaces, as the pod reads it. */
-  readonly told: readonly string[];
+  readonly assigned: readonly string[];
   /** Those of them that this call took beside what the claim has. */
   readonly held: readonly Address[];
   /** From here the claim waits for the pod of this call: it was made, held, or given more time. */

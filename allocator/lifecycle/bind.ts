@@ -3,7 +3,7 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
-import { toldOf } from "../model/interfaces.ts";
+import { formatHolding } from "../model/interfaces.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { ensureReliable } from "./block-conflict.ts";
@@ -90,7 +90,7 @@ function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
     const words = `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`;
     return refuse("CLAIM_MISSING", words, { claim: key });
   }
-  if (pod.assigned !== undefined && !isSame(pod.assigned, toldOf(claim))) {
+  if (pod.assigned !== undefined && !isSame(pod.assigned, formatHolding(claim))) {
     return addressesChanged(claim, pod.name, pod.assigned);
   }
   const stays = isBound(claim) && claim.binding !== undefined && isWith(claim.binding, pod);
@@ -122,7 +122,7 @@ function addressesChanged(claim: Claim, pod: string, assigned: readonly string[]
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${toldOf(claim).join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
+    `claim ${key} holds ${formatHolding(claim).join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
     { claim: key, pod, address: assigned.join(",") },
   );
 }

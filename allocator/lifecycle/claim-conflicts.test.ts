@@ -61,7 +61,7 @@ describe("a claim of the same name", () => {
   }
 
   const slot0 = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
-  const told: readonly (readonly [string, Partial<Claim>, Claim["identity"], string])[] = [
+  const reported: readonly (readonly [string, Partial<Claim>, Claim["identity"], string])[] = [
     [
       "a pod, to a slot",
       { name: "web-slot-0", identity: BARE, binding: bindingTo("web-slot-0", "node-a") },
@@ -118,7 +118,7 @@ describe("a claim of the same name", () => {
       "the name of ordinal 0 is taken by claim shop/web-slot-0 of Deployment web, slot 0, which holds 10.20.0.70: if Deployment web is not to come back, give the claim back: berthctl release shop/web-slot-0",
     ],
   ];
-  for (const [title, over, requester, words] of told) {
+  for (const [title, over, requester, words] of reported) {
     it(`that is of ${title}: says who can make way`, () => {
       const refusal = claimConflict(claimRecord(over), requester);
       assert.ok(refusal);

@@ -11,7 +11,7 @@ import {
   isReserved,
 } from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
-import { namesOf, toldAs, toldOf } from "../model/interfaces.ts";
+import { formatAddresses, formatHolding, namesOf } from "../model/interfaces.ts";
 import type { AddressConstraints } from "../planning/address-plan.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 
@@ -34,7 +34,7 @@ export function userClaimConflict(claim: Claim | undefined, of: ClaimKey): Refus
 /** The words for a claim that was made for a pod, to a person who wants the name. */
 export function isOwnClaim(claim: Claim): Refusal {
   const key = claimKey(claim);
-  const words = `claim ${key} exists already and holds ${toldOf(claim).join(", ")}; release it first, or choose another name`;
+  const words = `claim ${key} exists already and holds ${formatHolding(claim).join(", ")}; release it first, or choose another name`;
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
@@ -48,7 +48,7 @@ export function movesWithItsPod(claim: Claim, ask: AddressConstraints): Refusal 
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${toldOf(claim).join(", ")}, and the request is now for ${wanted(ask)}; it changes when its pod is created, or deleted and created again`,
+    `claim ${key} holds ${formatHolding(claim).join(", ")}, and the request is now for ${wanted(ask)}; it changes when its pod is created, or deleted and created again`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }
@@ -59,7 +59,7 @@ export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal 
   const owner = describeIdentity(claim.identity);
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} holds ${toldOf(claim).join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
+    `claim ${key} holds ${formatHolding(claim).join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }
@@ -68,7 +68,7 @@ export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal 
 export function madeByHandForOthers(claim: Claim, ask: AddressConstraints): Refusal {
   const key = claimKey(claim);
   const { addresses: entry, interfaces, ...any } = claim.request;
-  const addresses = isReserved(claim) ? toldOf(claim) : [];
+  const addresses = isReserved(claim) ? formatHolding(claim) : [];
   const its =
     addresses.length > 0
       ? `holds ${addresses.join(", ")}`
@@ -158,7 +158,7 @@ function changed(claim: Claim, ask: AddressConstraints): Refusal {
   const key = claimKey(claim);
   return refuseAddress(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${toldOf(claim).join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
+    `claim ${key} holds ${formatHolding(claim).join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
       "it changes when that pod is deleted and created again",
     { claim: key, address: claim.addresses.join(",") },
   );
@@ -176,7 +176,7 @@ function wanted({
   const byInterface = others.map(
     (name) => `${which} of pool ${interfacePools[name]?.join(", ") || "any"} on ${name}`,
   );
-  const named = entry === undefined ? [] : toldAs(entry, interfaces);
+  const named = entry === undefined ? [] : formatAddresses(entry, interfaces);
   const all = [...named, ...byInterface].join(", ");
   return all === "" ? `${which} of pool ${pools?.join(", ") ?? "any"}` : all;
 }

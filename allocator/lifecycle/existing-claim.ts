@@ -9,12 +9,12 @@ import { isSameUid } from "../model/identity.ts";
 import {
   addressesOn,
   FIRST_INTERFACE,
+  formatAddresses,
   type InterfacePools,
   type Interfaces,
   isSameInterfaces,
   namesOf,
   placesOf,
-  toldAs,
 } from "../model/interfaces.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
 import { type AddressConstraints, type Plan, unconstrained } from "../planning/address-plan.ts";
@@ -73,7 +73,7 @@ export function isRewired(claim: Claim | undefined, plan: Plan): boolean {
   if (claim === undefined || !isReserved(claim)) return false;
   const planned = placesPlanned(plan);
   const stays = [...plan.keep, ...exactlyOf(plan)].filter((address) => claim.addresses.includes(address));
-  const [was, is] = [toldAs(stays, placesOf(claim)), toldAs(stays, planned)];
+  const [was, is] = [formatAddresses(stays, placesOf(claim)), formatAddresses(stays, planned)];
   return was.join() !== is.join();
 }
 

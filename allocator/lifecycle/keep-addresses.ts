@@ -3,7 +3,7 @@
 
 import type { Context } from "../cache/context.ts";
 import { compareAddresses } from "../ip/address.ts";
-import { toldAs, toldOf } from "../model/interfaces.ts";
+import { formatAddresses, formatHolding } from "../model/interfaces.ts";
 import type { Plan } from "../planning/address-plan.ts";
 import { placesIn } from "../planning/interface-plan.ts";
 import type { Stored } from "../store/store.ts";
@@ -14,8 +14,8 @@ import { HOLD_TIMEOUT_MS } from "./bind.ts";
 /** The answer for a claim that has all that is asked for. */
 export function heldAddresses(claim: Stored<"claim">): Reserved {
   const { addresses } = claim.record;
-  const told = toldOf(claim.record);
-  return { kind: "reserved", claim, addresses, told, held: [], waits: false, fresh: false, made: false };
+  const assigned = formatHolding(claim.record);
+  return { kind: "reserved", claim, addresses, assigned, held: [], waits: false, fresh: false, made: false };
 }
 
 /**
@@ -44,8 +44,8 @@ export async function hold(
   const held = took
     .filter(({ alreadyHeld }) => alreadyHeld !== true)
     .map(({ stored }) => stored.record.address);
-  const told = toldAs(addresses, placesIn(plan, got));
-  return { ...heldAddresses(known), addresses, told, held };
+  const assigned = formatAddresses(addresses, placesIn(plan, got));
+  return { ...heldAddresses(known), addresses, assigned, held };
 }
 
 /**

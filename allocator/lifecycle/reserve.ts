@@ -126,9 +126,9 @@ async function tryReserve(
     return await take(context, { allocation, seen }, known, plan);
   const stays = seen === "nothing" || (!moves && isCurrent(known, allocation, context.clock.now()));
   const lacks = held.length < known.record.addresses.length;
-  const isTold = stays && seen !== "workload";
+  const isAssigned = stays && seen !== "workload";
   const keep = lacks ? keepFromUndo : keepForPod;
-  const current = lacks || isTold ? await keep(context, known) : known;
+  const current = lacks || isAssigned ? await keep(context, known) : known;
   if (current === undefined) return { kind: "again" };
   if (!stays) return await change(context, { allocation, seen }, current, plan);
   if (seen !== "nothing") return heldAddresses(current);

@@ -44,7 +44,7 @@ describe("gatherFacts", () => {
     name: "c-1",
     binding: bindingTo(podName, "", { token: "t", podUID: "" }),
   });
-  const told = (claim: string, more: Partial<PodState> = {}) =>
+  const reported = (claim: string, more: Partial<PodState> = {}) =>
     podFactsOf("web-x", { annotations: { "berth.dev/claim": claim, "berth.dev/token": "t" }, ...more });
   const admitted = (pod: PodState, workload: WorkloadAnswer): ClusterState => ({
     ...inventory([], workload),
@@ -56,25 +56,25 @@ describe("gatherFacts", () => {
       "needed, pod",
       "a pod that nobody has met but by its token",
       { ...heldFor(""), identity: web },
-      admitted(told("c-1"), set(1)),
+      admitted(reported("c-1"), set(1)),
     ],
     [
       "needed, pod",
       "a slot's pod that nobody has met but by its token",
       { ...slotOf(0), ...unmet },
-      admitted(told("web-slot-0"), workloadFactsOf({ slots: 1 })),
+      admitted(reported("web-slot-0"), workloadFactsOf({ slots: 1 })),
     ],
     [
       "needed, no pod",
       "a slot whose pod with the token has ended",
       { ...slotOf(0), ...unmet },
-      admitted(told("web-slot-0", { ended: true }), workloadFactsOf({ slots: 1 })),
+      admitted(reported("web-slot-0", { ended: true }), workloadFactsOf({ slots: 1 })),
     ],
     [
       "needed, no pod",
       "a slot whose pod with the token was given another claim",
       { ...slotOf(0), ...unmet },
-      admitted(told("web-slot-1"), workloadFactsOf({ slots: 1 })),
+      admitted(reported("web-slot-1"), workloadFactsOf({ slots: 1 })),
     ],
     ["needed, no pod", "an ordinal that the set wants", {}, inventory([], set(1))],
     ["needed, pod", "a pod by itself", bare, inventory([given], undefined)],

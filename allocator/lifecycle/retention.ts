@@ -5,7 +5,7 @@ import { doesWithout } from "../manifest/pod-claim.ts";
 import { type Claim, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, PodState, WorkloadRef } from "../model/cluster-state.ts";
-import { toldOf } from "../model/interfaces.ts";
+import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import { HOLD_TIMEOUT_MS, isDetached, isSame } from "./bind.ts";
 import { hadPodOrIsRetained, isDeclined, neededBy } from "./claim-owner.ts";
@@ -166,9 +166,9 @@ function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim): boolean {
  * claim is gone, so that the retention runs out although it is there (`isKeptForOwner`).
  */
 function isKeptFrom({ uid, annotations }: PodState, claim: Claim): boolean {
-  const told = annotations[ASSIGNED_ADDRESSES];
-  if (claim.retained === undefined || workloadOf(claim) === undefined || told === undefined) return false;
-  return uid !== claim.binding?.podUID && !isSame(told.split(","), toldOf(claim));
+  const assigned = annotations[ASSIGNED_ADDRESSES];
+  if (claim.retained === undefined || workloadOf(claim) === undefined || assigned === undefined) return false;
+  return uid !== claim.binding?.podUID && !isSame(assigned.split(","), formatHolding(claim));
 }
 
 function isAlive(pod: PodState | undefined): pod is PodState {

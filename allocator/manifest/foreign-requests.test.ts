@@ -22,10 +22,14 @@ const INSTEAD: Readonly<Record<string, string>> = {
 describe("what a pod asks of other systems", () => {
   it("is told by name, in a line that the API server passes on whole, with what to do", () => {
     for (const { key, system, example, refusal, beside } of FOREIGN_ROWS) {
-      const told = foreignRequests({ [key]: example });
+      const reported = foreignRequests({ [key]: example });
       const why = refusal === undefined ? `, and berth does not read it: ${beside}` : `: ${refusal}`;
       const line = `annotation ${key} is ${SYSTEMS[system]}'s${why}`;
-      assert.deepEqual([told.asks, told.beside], refusal === undefined ? [[], [line]] : [[line], []], key);
+      assert.deepEqual(
+        [reported.asks, reported.beside],
+        refusal === undefined ? [[], [line]] : [[line], []],
+        key,
+      );
       assert.ok(line.length <= 256, key);
       const isReadOtherwise = DIALECT_ROWS.some((row) => row.key === key && row.read !== undefined);
       assert.equal(
@@ -40,10 +44,10 @@ describe("what a pod asks of other systems", () => {
     for (const { key: row, system, on, asks, example, containing } of READ_ROWS) {
       if (containing !== undefined) continue;
       const key = row.replace("<nad>", "macvlan").replace("<namespace>", "default");
-      const told = on[0] === "pod" ? foreignRequests : foreignDefaults;
-      assert.deepEqual(told({ [key]: example }), { asks: [], beside: [] }, key);
+      const reported = on[0] === "pod" ? foreignRequests : foreignDefaults;
+      assert.deepEqual(reported({ [key]: example }), { asks: [], beside: [] }, key);
       const what = INSTEAD[asks ?? ""] ?? "";
-      const said = told({ [key]: example }, { [system]: "none" });
+      const said = reported({ [key]: example }, { [system]: "none" });
       assert.deepEqual(asks === "mac" ? said.beside : said.asks, [
         `annotation ${key} is ${SYSTEMS[system]}'s, and berth does not read it${what}`,
       ]);
@@ -75,9 +79,9 @@ describe("what a pod asks of other systems", () => {
   });
 
   it("is told of Multus' networks only if they have addresses", () => {
-    const told = (value: string) => foreignRequests({ [NETWORKS]: value }, { multus: "none" }).asks;
+    const reported = (value: string) => foreignRequests({ [NETWORKS]: value }, { multus: "none" }).asks;
     assert.match(
-      told('[{"name":"a","ips":["10.0.0.1/24"]}]').join(),
+      reported('[{"name":"a","ips":["10.0.0.1/24"]}]').join(),
       /Multus's, and berth does not read it; write berth\.dev\/ips/,
     );
     for (const value of [
@@ -87,7 +91,7 @@ describe("what a pod asks of other systems", () => {
       "[",
       '[{"name":"a","ips":[]}]',
     ]) {
-      assert.deepEqual(told(value), [], value);
+      assert.deepEqual(reported(value), [], value);
     }
   });
 
@@ -96,12 +100,12 @@ describe("what a pod asks of other systems", () => {
     assert.ok(rows.some(({ key }) => key === "networking.alibaba.com/specified-network") && rows.length > 10);
     for (const { key: row, system, asks, example, refusal } of rows) {
       const key = row.replace("<nad>", "lan").replace("<namespace>", "shop");
-      const told = foreignDefaults({ [key]: example });
-      const [line = "", ...others] = [...told.asks, ...told.beside];
+      const reported = foreignDefaults({ [key]: example });
+      const [line = "", ...others] = [...reported.asks, ...reported.beside];
       assert.deepEqual(others, [], key);
       assert.ok(line.startsWith(`annotation ${key} is ${SYSTEMS[system]}'s`) && line.length <= 256, line);
       assert.equal(
-        told.asks.length,
+        reported.asks.length,
         (asks === undefined && refusal === undefined) || asks === "mac" ? 0 : 1,
         key,
       );

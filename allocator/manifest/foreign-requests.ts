@@ -30,7 +30,7 @@ export const GIVING_ROWS: readonly DialectRow[] = FOREIGN_ROWS.filter(({ gives }
 
 /** What each of a pod's annotations would have to be for Berth, in one line each. */
 export function foreignRequests(annotations: Labels, dialects?: Dialects): Foreign {
-  return toldOf(annotations, dialects, "pod");
+  return requestsIn(annotations, dialects, "pod");
 }
 
 /** Keys that are for pods and stand on a namespace, where nobody but another system may heed them. */
@@ -46,13 +46,17 @@ export const NAMESPACE_ROWS: readonly DialectRow[] = DIALECT_ROWS.filter(
 
 /** The same of a namespace, whose pods would be given addresses by another system. */
 export function foreignDefaults(annotations: Labels, dialects?: Dialects): Foreign {
-  return toldOf(annotations, dialects, "namespace");
+  return requestsIn(annotations, dialects, "namespace");
 }
 
-function toldOf(annotations: Labels, dialects: Dialects | undefined, place: "pod" | "namespace"): Foreign {
+function requestsIn(
+  annotations: Labels,
+  dialects: Dialects | undefined,
+  place: "pod" | "namespace",
+): Foreign {
   const isServed = place === "pod" && asksBerth(annotations);
   const rows = place === "namespace" ? NAMESPACE_ROWS : DIALECT_ROWS.filter(({ on }) => on.includes(place));
-  const told = rows.flatMap((row) => {
+  const found = rows.flatMap((row) => {
     const key = keyOf(row, annotations);
     const isMisplaced = MISPLACED_ROWS.includes(row) && place === "namespace";
     const words = key && (wordsOf(row, key, dialects) ?? (isMisplaced ? forPodsAlone(row, key) : undefined));
@@ -63,7 +67,7 @@ function toldOf(annotations: Labels, dialects: Dialects | undefined, place: "pod
     return words === undefined ? [] : [{ words, isBeside }];
   });
   const wordsWhere = (beside: boolean) =>
-    told.filter(({ isBeside }) => isBeside === beside).map(({ words }) => words);
+    found.filter(({ isBeside }) => isBeside === beside).map(({ words }) => words);
   return { asks: wordsWhere(false), beside: wordsWhere(true) };
 }
 

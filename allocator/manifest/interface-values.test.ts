@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { granted, refusalOf } from "../../test/support/fixtures.ts";
-import { toldAs } from "../model/interfaces.ts";
+import { formatAddresses } from "../model/interfaces.ts";
 import { readRequest } from "./annotations.ts";
 
 const IPS = "berth.dev/ips";
@@ -11,7 +11,7 @@ const IPS = "berth.dev/ips";
 /** What each pod is asked for, as it would be told. */
 function readOf(value: string): string[] {
   const { entries = [], interfaces } = granted(readRequest({ [IPS]: value }));
-  return entries.map((entry) => toldAs(entry, interfaces).join("+"));
+  return entries.map((entry) => formatAddresses(entry, interfaces).join("+"));
 }
 
 describe("addresses with interfaces", () => {
@@ -74,17 +74,17 @@ describe("addresses with interfaces", () => {
   it("are no contradiction of what names the first interface", () => {
     const calico = "cni.projectcalico.org/ipAddrs";
     const with10001 = (ips: string) => readRequest({ [IPS]: ips, [calico]: '["10.0.0.1"]' });
-    for (const [ips, told] of [
+    for (const [ips, reported] of [
       ["10.0.0.1@eth0", "10.0.0.1@eth0"],
       ["10.0.1.1@net1", "10.0.0.1@eth0,10.0.1.1@net1"],
       ["10.0.0.1,10.0.1.1@net1", "10.0.0.1@eth0,10.0.1.1@net1"],
     ] as const) {
       const { entries = [], interfaces } = granted(with10001(ips));
       assert.deepEqual(
-        toldAs(entries[0] ?? [], interfaces)
+        formatAddresses(entries[0] ?? [], interfaces)
           .toSorted()
           .join(),
-        told,
+        reported,
       );
     }
     for (const ips of [
@@ -124,9 +124,9 @@ describe("addresses with interfaces", () => {
       fc.property(fc.array(part, { maxLength: 14 }), (parts) => {
         const read = readRequest({ [IPS]: parts.join("") });
         if ("code" in read) return;
-        const told = (read.entries ?? []).flatMap((entry) => toldAs(entry, read.interfaces));
-        assert.equal(new Set(told.map((one) => one.split("@")[0])).size, told.length);
-        assert.ok(read.interfaces === undefined || told.every((one) => one.includes("@")));
+        const reported = (read.entries ?? []).flatMap((entry) => formatAddresses(entry, read.interfaces));
+        assert.equal(new Set(reported.map((one) => one.split("@")[0])).size, reported.length);
+        assert.ok(read.interfaces === undefined || reported.every((one) => one.includes("@")));
       }),
     );
   });
@@ -178,9 +178,9 @@ describe("Multus' networks", () => {
   const NETWORKS = "k8s.v1.cni.cncf.io/networks";
   const DEFAULT = "v1.multus-cni.io/default-network";
   const lan = (fields: object) => JSON.stringify([{ name: "lan", ...fields }]);
-  const told = (annotations: Record<string, string>) => {
+  const reported = (annotations: Record<string, string>) => {
     const { entries = [], interfaces } = granted(readRequest(annotations));
-    return toldAs(entries[0] ?? [], interfaces).join();
+    return formatAddresses(entries[0] ?? [], interfaces).join();
   };
 
   for (const [annotations, wanted] of [
@@ -199,7 +199,7 @@ describe("Multus' networks", () => {
     [{ [IPS]: "10.30.0.51@net1", [NETWORKS]: lan({ ips: ["10.30.0.51"] }) }, "10.30.0.51@net1"],
   ] as const) {
     it(`ask for ${wanted || "nothing"} with ${JSON.stringify(annotations)}`, () =>
-      assert.equal(told(annotations), wanted));
+      assert.equal(reported(annotations), wanted));
   }
 
   it("and berth.dev/ips that say different things of an interface are refused, and both are named", () => {

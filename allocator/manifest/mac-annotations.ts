@@ -60,7 +60,7 @@ export function otherMac(names: readonly string[]): Refusal {
 }
 
 /** Of interfaces that no annotation makes: who sets their MAC addresses has to be told. */
-export function toldOfUnwritten(names: readonly string[]): readonly string[] {
+export function warningsOfUnwritten(names: readonly string[]): readonly string[] {
   if (names.length === 0) return [];
   return [
     `MAC address: no network annotation of the pod makes ${names.join(", ")}, so that its runtime has to be told the MAC address otherwise; without it the pod does not start`,

@@ -120,14 +120,14 @@ export function strayLabels(
   where = "metadata.annotations",
 ): string[] {
   const keys = Object.keys(labels).filter((key) => mayBeStray(key) && !isSelected(key));
-  const told = toldOfStray(keys.slice(0, MOST_COMPARED), where);
+  const warnings = warningsOfStray(keys.slice(0, MOST_COMPARED), where);
   const more = keys.length - MOST_COMPARED;
-  if (more === 1) told.push(`1 more label begins with ${OWN_PREFIX}, and asks for nothing`);
-  if (more > 1) told.push(`${more} more labels begin with ${OWN_PREFIX}, and ask for nothing`);
-  return told;
+  if (more === 1) warnings.push(`1 more label begins with ${OWN_PREFIX}, and asks for nothing`);
+  if (more > 1) warnings.push(`${more} more labels begin with ${OWN_PREFIX}, and ask for nothing`);
+  return warnings;
 }
 
-function toldOfStray(keys: readonly string[], where: string): string[] {
+function warningsOfStray(keys: readonly string[], where: string): string[] {
   return keys.flatMap((key) => {
     const shown = key.length > 100 ? `${key.slice(0, 100)}...` : key;
     if (OWN_REQUESTS.includes(key))

@@ -43,8 +43,8 @@ export function matchesRef({ token }: ClaimRef, { identity, binding }: Claim): b
  * the process that was to hold it again has ended. Binding it decides whose it is; that it has the pod's addresses is asked there.
  */
 export function isLeftTo({ key, token }: ClaimRef, annotations: Labels, claim: Claim): boolean {
-  const isTold = token !== "" && annotations[ASSIGNED_TOKEN] === token && claimKey(claim) === key;
-  return isTold && claim.binding === undefined && claim.releasing !== true;
+  const isAssigned = token !== "" && annotations[ASSIGNED_TOKEN] === token && claimKey(claim) === key;
+  return isAssigned && claim.binding === undefined && claim.releasing !== true;
 }
 
 /**

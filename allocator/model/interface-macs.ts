@@ -6,12 +6,12 @@ import { type Address, parseAddress } from "../ip/address.ts";
 import { macOfAddress } from "../ip/mac.ts";
 import {
   addressesOn,
+  formatHolding,
   type Holding,
   type InterfacePools,
   type Interfaces,
   namesOf,
-  readTold,
-  toldOf,
+  parseAddresses,
 } from "./interfaces.ts";
 
 /** Stands for the link of that name: what a claim has for `mac-net1` is the MAC address of net1. No plugin attaches it. */
@@ -24,24 +24,24 @@ export function macOn(claim: Holding, name: string): string | undefined {
 }
 
 /** interface -> its MAC address, of what a pod was told. Its claim may still have what was asked for before. */
-export function macsTold(words: readonly string[]): ReadonlyMap<string, string> {
-  const told = { ...readTold(words), request: {} };
-  const named = namesOf(told.interfaces ?? {}).flatMap((link) => linkedTo(link) ?? []);
-  return new Map(named.map((name) => [name, macOn(told, name)] as const).filter(isKnown));
+export function parseMacs(words: readonly string[]): ReadonlyMap<string, string> {
+  const parsed = { ...parseAddresses(words), request: {} };
+  const named = namesOf(parsed.interfaces ?? {}).flatMap((link) => linkedTo(link) ?? []);
+  return new Map(named.map((name) => [name, macOn(parsed, name)] as const).filter(isKnown));
 }
 
 /** As people read what a claim has: of `fe80::ff:fe00:51@mac-net1` the MAC address of net1. */
-export function shownAs(told: string): string {
-  const [address = "", name] = told.split("@");
+export function shownAs(text: string): string {
+  const [address = "", name] = text.split("@");
   const parsed = parseAddress(address);
   const mac = parsed && macOfAddress(parsed);
-  if (mac === undefined) return told;
+  if (mac === undefined) return text;
   return name === undefined ? mac : `${mac}@${linkedTo(name) ?? name}`;
 }
 
 /** The same of a claim, as it is. */
 export function macsOf(claim: Holding): ReadonlyMap<string, string> {
-  return macsTold(toldOf(claim));
+  return parseMacs(formatHolding(claim));
 }
 
 export function isLink(name: string): boolean {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { addr, addrs, claimRecord } from "../../test/support/fixtures.ts";
-import { addressesOn, interfacesOf, isSameInterfaces, readTold, toldOf } from "./interfaces.ts";
+import { addressesOn, formatHolding, interfacesOf, isSameInterfaces, parseAddresses } from "./interfaces.ts";
 
 const [A, B] = [addr("10.20.0.51"), addr("10.30.0.51")];
 const interfaces = { eth0: [A], net1: [B] };
@@ -22,10 +22,10 @@ describe("the interfaces of a claim", () => {
   });
 
   it("are told with the addresses, and read again", () => {
-    assert.deepEqual(toldOf(two), ["10.20.0.51@eth0", "10.30.0.51@net1"]);
-    assert.deepEqual(readTold(toldOf(two)), { addresses: [A, B], interfaces });
-    assert.deepEqual(readTold(["10.20.0.51", "x", ""]), { addresses: [A] });
-    assert.deepEqual(toldOf(claimRecord({ addresses: [A] })), ["10.20.0.51"]);
+    assert.deepEqual(formatHolding(two), ["10.20.0.51@eth0", "10.30.0.51@net1"]);
+    assert.deepEqual(parseAddresses(formatHolding(two)), { addresses: [A, B], interfaces });
+    assert.deepEqual(parseAddresses(["10.20.0.51", "x", ""]), { addresses: [A] });
+    assert.deepEqual(formatHolding(claimRecord({ addresses: [A] })), ["10.20.0.51"]);
   });
 
   it("are the same in any order, and of one pod those that it has", () => {

@@ -65,7 +65,9 @@ export function isSameInterfaces(one: Interfaces | undefined, other: Interfaces 
 }
 
 function wordsOf(interfaces: Interfaces): readonly string[] {
-  return namesOf(interfaces).flatMap((name) => toldAs(interfaces[name]?.toSorted() ?? [], interfaces));
+  return namesOf(interfaces).flatMap((name) =>
+    formatAddresses(interfaces[name]?.toSorted() ?? [], interfaces),
+  );
 }
 
 /** A claim as far as its addresses are concerned. */
@@ -90,7 +92,10 @@ export function addressesOn(holding: Holding, name: string): readonly Address[] 
 }
 
 /** As a pod is told what it has, and as people read it: `10.30.0.51@net1`, or the address alone where no interface was named. */
-export function toldAs(addresses: readonly Address[], interfaces: Interfaces | undefined): readonly string[] {
+export function formatAddresses(
+  addresses: readonly Address[],
+  interfaces: Interfaces | undefined,
+): readonly string[] {
   if (interfaces === undefined) return addresses;
   return addresses.map((address) => {
     const name = interfaceOf(interfaces, address);
@@ -99,18 +104,18 @@ export function toldAs(addresses: readonly Address[], interfaces: Interfaces | u
 }
 
 /** What a pod with the claim is told. */
-export function toldOf(holding: Holding): readonly string[] {
-  return toldAs(holding.addresses, placesOf(holding));
+export function formatHolding(holding: Holding): readonly string[] {
+  return formatAddresses(holding.addresses, placesOf(holding));
 }
 
 /** Addresses that a pod was told, and their interfaces. */
-interface Told {
+interface ParsedAddresses {
   readonly addresses: readonly Address[];
   readonly interfaces?: Interfaces;
 }
 
 /** What is no address counts for nothing. */
-export function readTold(words: readonly string[]): Told {
+export function parseAddresses(words: readonly string[]): ParsedAddresses {
   const read = words.flatMap((word) => {
     const [text = "", name] = word.trim().split("@", 2);
     const address = parseAddress(text);

@@ -8,7 +8,14 @@ import { macOfAddress, refuseAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { claimKey, isPredecessor } from "../model/claim.ts";
 import { linkedTo } from "../model/interface-macs.ts";
-import { FIRST_INTERFACE, interfaceOf, interfacesOf, namesOf, saidOf, toldAs } from "../model/interfaces.ts";
+import {
+  FIRST_INTERFACE,
+  formatAddresses,
+  interfaceOf,
+  interfacesOf,
+  namesOf,
+  saidOf,
+} from "../model/interfaces.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
@@ -169,7 +176,7 @@ function familiesUnsaid(
   const each = interfaces === undefined ? "" : " on each interface";
   return refuseAddress(
     "REQUEST_INVALID",
-    `the request names ${toldAs(entry, interfaces).join(" and ")} and asks for ${families.join(" and ")}${each}; name an address of each family, or leave the families out`,
+    `the request names ${formatAddresses(entry, interfaces).join(" and ")} and asks for ${families.join(" and ")}${each}; name an address of each family, or leave the families out`,
   );
 }
 

@@ -168,7 +168,7 @@ describe("the other refusals", () => {
     const blocks = [block("10.31.0.0/30", 1, { holes: ["10.31.0.0/32"] }), block("10.31.0.4/32", 1)];
     const reserved = "or list addresses in spec.reserved, which are in no block, for pods that name theirs";
     const last = "add a range, or release claims that are not needed";
-    const told = (ahead: number | undefined, all: readonly Block[], name = "small") => {
+    const reported = (ahead: number | undefined, all: readonly Block[], name = "small") => {
       const size = ahead === undefined ? {} : { ahead };
       const pool = poolRecord("small", "10.31.0.0/29", { blockSize: { ipv4: 30, ...size } });
       const view = viewOf({ pools: [pool, poolRecord("fix", "10.31.0.0/29")], blocks: all });
@@ -179,15 +179,15 @@ describe("the other refusals", () => {
     const ahead = "set spec.blockSize.ahead to 0, with which nodes give empty blocks back within minutes";
     const wait = "wait some minutes for nodes to give empty blocks back";
     const four = "4 are in blocks of nodes, whose pods use 2";
-    assert.equal(told(undefined, blocks), `${start("small", four)}${ahead}, ${reserved}; ${last}`);
-    assert.equal(told(0, blocks), `${start("small", four)}${wait}, ${reserved}; ${last}`);
+    assert.equal(reported(undefined, blocks), `${start("small", four)}${ahead}, ${reserved}; ${last}`);
+    assert.equal(reported(0, blocks), `${start("small", four)}${wait}, ${reserved}; ${last}`);
     const full = blocks.slice(1);
     const one = "1 is in blocks of nodes, whose pods use 1";
-    assert.equal(told(undefined, full), `${start("small", one)}${last}`);
+    assert.equal(reported(undefined, full), `${start("small", one)}${last}`);
     const cooling = [block("10.31.0.4/32", 1, { releasedAt: 1 })];
-    assert.match(told(0, cooling), /1 is in blocks of nodes, whose pods use 0; wait some minutes/);
+    assert.match(reported(0, cooling), /1 is in blocks of nodes, whose pods use 0; wait some minutes/);
     assert.equal(
-      told(undefined, full, "fix"),
+      reported(undefined, full, "fix"),
       `${start("fix", one)}nodes have blocks of another pool in its ranges (kubectl get ippools,ipblocks says of which): disable one of the two, and delete it once nothing of it is in use; ${last}`,
     );
   });

@@ -14,21 +14,21 @@ function said(...ranges: readonly RangeSpec[]): string | undefined {
 
 describe("MAC addresses in a pool", () => {
   const range = { cidr: "fe80::/64", from: "fe80::ff:fe00:0", to: "fe80::ff:fe00:ffff" };
-  const told = (reserved: readonly string[], of: RangeSpec = range) => {
+  const reported = (reserved: readonly string[], of: RangeSpec = range) => {
     const pool = parsePool({ name: "p", spec: { ranges: [of], reserved } });
     assert.ok(!isRefusal(pool), isRefusal(pool) ? pool.message : "");
     return givesSpecialAddresses(pool)?.message;
   };
 
   it("are the link-local addresses that they make, of one maker, and reserved", () => {
-    assert.equal(told(["fe80::ff:fe00:0-fe80::ff:fe00:ffff"]), undefined);
+    assert.equal(reported(["fe80::ff:fe00:0-fe80::ff:fe00:ffff"]), undefined);
     assert.equal(
-      told(["fe80::ff:fe00:0-fe80::ff:fe00:fffe"]),
+      reported(["fe80::ff:fe00:0-fe80::ff:fe00:fffe"]),
       "spec.ranges[0] has MAC addresses, which pods have by request alone; write it into spec.reserved, too",
     );
     const several = { ...range, to: "fe80::100:ff:fe00:0" };
     assert.match(
-      told(["fe80::ff:fe00:0-fe80::100:ff:fe00:0"], several) ?? "",
+      reported(["fe80::ff:fe00:0-fe80::100:ff:fe00:0"], several) ?? "",
       /\(link-local\); take them out/,
     );
   });

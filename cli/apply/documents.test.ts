@@ -61,9 +61,9 @@ describe("readDocuments", () => {
     const { skipped, unheard } = await readDocuments(["-"], input(`${daemons("note")}${pod("a")}`));
     assert.deepEqual([skipped, unheard], [["DaemonSet edge (apps/v1)"], []]);
     for (const key of ["berth.dev/pools", "ipam.antrea.io/ippools"]) {
-      const told = await readDocuments(["-"], input(`${daemons(key)}${pod("a")}`));
-      assert.deepEqual(told.skipped, []);
-      assert.deepEqual(told.unheard, [
+      const reported = await readDocuments(["-"], input(`${daemons(key)}${pod("a")}`));
+      assert.deepEqual(reported.skipped, []);
+      assert.deepEqual(reported.unheard, [
         `DaemonSet edge (apps/v1): ${key} in its template asks for nothing on one host, where berth hears of no DaemonSet and of none of its pods until they are applied; apply the pods`,
       ]);
     }

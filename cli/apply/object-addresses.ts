@@ -3,7 +3,7 @@
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { allOf } from "../backend/embedded-backend.ts";
 import type { Json } from "./object-ref.ts";
@@ -35,7 +35,7 @@ export async function holdingsOf(store: Store, object: Json): Promise<string> {
 
 async function addressesOf(store: Store, key: string): Promise<string> {
   const claim = await store.get("claim", key);
-  return claim === undefined ? "" : toldOf(claim.record).join(", ");
+  return claim === undefined ? "" : formatHolding(claim.record).join(", ");
 }
 
 /** The ranges of a pool's spec, one after the other. */
@@ -83,7 +83,7 @@ function wantedIn(object: Fields): (claim: Claim) => boolean {
 function describeClaims(claims: readonly Claim[]): string {
   const named = claims
     .slice(0, MOST_NAMED)
-    .map((claim) => `${claim.name} ${claim.addresses.length === 0 ? "-" : toldOf(claim).join("+")}`);
+    .map((claim) => `${claim.name} ${claim.addresses.length === 0 ? "-" : formatHolding(claim).join("+")}`);
   const more = claims.length - named.length;
   return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }

@@ -17,12 +17,12 @@ export async function waitForStack(
   givenUp?: AbortSignal,
 ): Promise<StackFile> {
   const until = io.clock.monotonic() + waitMs;
-  for (let told = false; ; told = true) {
+  for (let reported = false; ; reported = true) {
     const stack = readStackFile(dataDir);
     // one of an older version has no socket; its caller says so
     if (stack !== undefined && (stack.reviews === "" || (await isListening(stack.reviews)))) return stack;
     if (givenUp?.aborted === true || io.clock.monotonic() >= until) throw noStack(dataDir);
-    if (!told) {
+    if (!reported) {
       const words = `no berth stack is ready on ${dataDir}; waiting for one up to ${shortDuration(waitMs)} (--wait)`;
       io.stderr.write(`${printable(words)}\n`);
     }

@@ -133,7 +133,7 @@ export function isUnchanged({ kind, json }: Pick<Subject, "kind" | "json">, curr
   const [now, next] = [new Fields(current), new Fields(json)];
   switch (kind.kind) {
     case "Pod":
-      return isDeepStrictEqual(toldOf(now), toldOf(next));
+      return isDeepStrictEqual(statusesOf(now), statusesOf(next));
     case "IPPool":
       return isDeepStrictEqual(
         now.at("spec").value,
@@ -174,7 +174,7 @@ function asKept(value: unknown, kept: unknown): unknown {
 }
 
 /** Labels and annotations, without those that Berth writes. */
-function toldOf(object: Fields): readonly Labels[] {
+function statusesOf(object: Fields): readonly Labels[] {
   const metadata = object.at("metadata");
   const written = Object.entries(metadata.texts("annotations")).filter(([key]) => !WRITTEN.includes(key));
   return [metadata.texts("labels"), Object.fromEntries(written)];

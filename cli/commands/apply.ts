@@ -107,8 +107,8 @@ async function applyOne(
   }
   const name = new Fields(submitted.object).at("metadata").text("name");
   const holdings = dryRun ? "" : await holdingsOf(backend.store, submitted.object);
-  const told = [...notKeptHere(subject), ...(await lackingIn(backend, subject, submitted, io))];
-  const done = { ...submitted, warnings: [...submitted.warnings, ...told] };
+  const warnings = [...notKeptHere(subject), ...(await lackingIn(backend, subject, submitted, io))];
+  const done = { ...submitted, warnings: [...submitted.warnings, ...warnings] };
   return reportSubmitted(io, titleOf({ ...subject, name }), done, { dryRun, holdings });
 }
 

@@ -123,9 +123,9 @@ describe("berthctl check", () => {
         ],
       ],
     );
-    const { stdout: told } = await data.call("explain", "pod/shop/probe");
+    const { stdout: reported } = await data.call("explain", "pod/shop/probe");
     assert.match(
-      told,
+      reported,
       /on its host's network, or a mirror pod; berth\.dev\/ips asks for nothing beside hostNetwork/,
     );
   });

@@ -186,8 +186,8 @@ describe("berthctl explain", () => {
   ] as const) {
     it(`answers explain ${argv.join(" ")} in a line`, async (t) => {
       const data = await folderOfOneClaim(t);
-      const told = { code, stdout: "", stderr: `Error: ${message}\n` };
-      assert.deepEqual(await data.call("explain", ...argv), told);
+      const reported = { code, stdout: "", stderr: `Error: ${message}\n` };
+      assert.deepEqual(await data.call("explain", ...argv), reported);
     });
   }
 });

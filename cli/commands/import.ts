@@ -71,7 +71,7 @@ async function take(context: CommandContext, etcd: EtcdTarget, name: string): Pr
         makePool: ({ name: pool, spec }: PoolRecord) => make(IP_POOL, { name: pool }, spec),
         makeClaim: (claim: string, address: Address) =>
           make(IP_CLAIM, { namespace: "default", name: claim }, { request: { addresses: [address] } }),
-        told: ({ address, container }) =>
+        report: ({ address, container }) =>
           void io.stdout.write(`${address}   container ${printable(container)}\n`),
       });
       if (isRefusal(imported)) return imported;

@@ -28,8 +28,8 @@ export async function withPoolsOfFiles(
   const rows = refusal === undefined ? await forecast.of(read) : [];
   const why = refusal ?? rows.map(({ outcome }) => outcome).find(isRefusal);
   if (why !== undefined) return { ...answered, why: why.message, code: why.code };
-  const told = rows.flatMap(wordsOf);
-  return { kind: "done", verb: "created", object: json, warnings: [...answered.warnings, ...told] };
+  const warnings = rows.flatMap(wordsOf);
+  return { kind: "done", verb: "created", object: json, warnings: [...answered.warnings, ...warnings] };
 }
 
 function wordsOf({ subject, outcome }: DryRunner): string[] {

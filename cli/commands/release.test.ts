@@ -122,7 +122,7 @@ describe("berthctl release", () => {
     assert.equal(await state(data, "10.20.0.70"), "cooling");
   });
 
-  for (const [what, replicas, told] of [
+  for (const [what, replicas, reported] of [
     ["still has", 1, WANTED],
     ["has no more", 0, ""],
   ] as const) {
@@ -130,8 +130,8 @@ describe("berthctl release", () => {
       const set = workload("StatefulSet", "mysql", { replicas, annotations: { "berth.dev/sticky": "true" } });
       const data = await folder(t, { objects: [set] });
       const tried = await data.call("release", "shop/mysql-0", "--dry-run");
-      assert.deepEqual([tried.code, tried.stderr], [0, told]);
-      assert.equal((await data.call("release", "shop/mysql-0")).stderr, told);
+      assert.deepEqual([tried.code, tried.stderr], [0, reported]);
+      assert.equal((await data.call("release", "shop/mysql-0")).stderr, reported);
     });
   }
 

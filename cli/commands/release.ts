@@ -113,11 +113,11 @@ async function releaseOne(
     if (dryRun) return await forecast(context, backend, seen.record);
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
     if (isRefusal(outcome)) return outcome;
-    return outcome === "released" ? await receipt(context, backend, seen.record) : "conflict";
+    return outcome === "released" ? await releasedNow(context, backend, seen.record) : "conflict";
   });
 }
 
-async function receipt(context: Context, backend: Backend, claim: Claim): Promise<Released> {
+async function releasedNow(context: Context, backend: Backend, claim: Claim): Promise<Released> {
   const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
   for (const address of claim.addresses) {
     const reservation = await context.store.get("reservation", address);
@@ -126,7 +126,7 @@ async function receipt(context: Context, backend: Backend, claim: Claim): Promis
       reservation === undefined ? context.clock.now() : freeFrom(context, reservation.record),
     );
   }
-  return await toldOf(backend, claim, free);
+  return await releasedClaim(backend, claim, free);
 }
 
 /** What it would be if it were released now. */
@@ -134,10 +134,10 @@ async function forecast({ view, clock }: Context, backend: Backend, claim: Claim
   const free = new Map(
     claim.addresses.map((address) => [address, clock.now() + (view.poolOf(address)?.cooldownMs ?? 0)]),
   );
-  return await toldOf(backend, claim, free);
+  return await releasedClaim(backend, claim, free);
 }
 
-async function toldOf(backend: Backend, claim: Claim, free: Released["free"]): Promise<Released> {
+async function releasedClaim(backend: Backend, claim: Claim, free: Released["free"]): Promise<Released> {
   const pods = await podsWithout(claim, backend);
   const wantedBy = await stillWanted(claim, backend);
   const isWanted = wantedBy !== undefined && backend.place === "cluster";

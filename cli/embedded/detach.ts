@@ -115,8 +115,8 @@ function withoutEffect(args: Arguments, { socket, node, etcd = "" }: StackFile):
     const text = args.text(flag);
     return flag === "socket" && text !== undefined ? resolve(text) : text;
   };
-  const told = TEXTS.filter((flag) => !flag.startsWith("etcd-")); // it does not tell its certificates
-  const idle = told.filter((flag) => given(flag) !== undefined && given(flag) !== has[flag]);
+  const passedOn = TEXTS.filter((flag) => !flag.startsWith("etcd-")); // it does not tell its certificates
+  const idle = passedOn.filter((flag) => given(flag) !== undefined && given(flag) !== has[flag]);
   return idle.map((flag) => `--${flag}`).join(", ");
 }
 

@@ -14,7 +14,7 @@ interface Into {
   readonly admitted: AdmittedObjects;
   readonly uuid: () => string;
   /** Of an object that is there and that the file has otherwise. */
-  readonly told: (title: string) => void;
+  readonly report: (title: string) => void;
 }
 
 const AT_START = ["Namespace", "IPPool"];
@@ -46,7 +46,7 @@ export async function loadPools({ path, objects }: PoolsFile, into: Into): Promi
     if (isRefusal(subject)) throw invalid(path, `${titleAsWritten(object)}: ${subject.message}`);
     const current = await currentOf(into, subject);
     if (current !== undefined) {
-      if (!isUnchanged(subject, current)) into.told(titleOf(subject));
+      if (!isUnchanged(subject, current)) into.report(titleOf(subject));
       continue;
     }
     const request = requestFor(object, into);

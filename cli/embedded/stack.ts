@@ -155,14 +155,14 @@ async function makePools(
 ): Promise<readonly string[]> {
   await synced;
   const kept: string[] = [];
-  const told = (key: string) => {
+  const report = (key: string) => {
     kept.push(key);
     log.warn("what the file has otherwise is there and stays as it is; berthctl apply -f changes it", {
       key,
       file: pools.path,
     });
   };
-  await loadPools(pools, { handlers, store, admitted, uuid: randomUUID, told });
+  await loadPools(pools, { handlers, store, admitted, uuid: randomUUID, report });
   return kept;
 }
 

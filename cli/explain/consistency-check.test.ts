@@ -85,9 +85,9 @@ describe("auditRegistry", () => {
       await store.create("block", { ...block, cidr: "10.40.0.0/28", holes: ["10.40.0.0/32"] });
       await store.create("block", { ...block, cidr: "10.40.0.32/29" });
     });
-    const told = ["defect in-block", "defect stray-block"];
+    const reported = ["defect in-block", "defect stray-block"];
     const found = await auditOf(data, async () => {});
-    assert.deepEqual([found.findings.toSorted(), found.waits], [told, 2]);
+    assert.deepEqual([found.findings.toSorted(), found.waits], [reported, 2]);
     const write = async ({ store }: Backend, wait: number) => {
       for (const seen of wait === 2 ? await allOf(store, "block") : [])
         await store.reportBlock(seen, { node: "node-b", used: 1 });

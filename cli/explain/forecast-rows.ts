@@ -4,7 +4,7 @@ import { isRefusal } from "../../allocator/base/errors.ts";
 import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
 import { poolsNamed, type Request } from "../../allocator/model/address-request.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
-import { toldAs } from "../../allocator/model/interfaces.ts";
+import { formatAddresses } from "../../allocator/model/interfaces.ts";
 import { printable } from "../terminal/output.ts";
 import type { DryRunner } from "./dry-run.ts";
 
@@ -14,7 +14,7 @@ export function rowOf({ subject, outcome, request, kept }: DryRunner): string[] 
   if (outcome.kind === "nothing") return [subject, "-", outcome.why];
   if (kept !== undefined) return [subject, outcome.keeps.map(shownAs).join(", "), kept];
   const addresses = outcome.addresses.map(({ address }) => address);
-  const shown = toldAs(addresses, outcome.interfaces).map(shownAs);
+  const shown = formatAddresses(addresses, outcome.interfaces).map(shownAs);
   return [subject, shown.join(", "), whyOf(outcome, request)];
 }
 

@@ -89,12 +89,12 @@ function judgePod(known: Known, pod: KubeObject, before: KubeObject | undefined)
   const { view, dialects } = known;
   const { annotations } = pod.metadata;
   if (isExempt(pod))
-    return { refusal: undefined, warnings: [], idle: toldOfExempt(pod, annotations, dialects) };
+    return { refusal: undefined, warnings: [], idle: requestsOfExempt(pod, annotations, dialects) };
   const refusal =
     before === undefined
       ? (unknownKey("Pod", annotations) ?? givenElsewhere(view, annotations, dialects))
       : changed(known, before, pod);
-  return { refusal, ...toldOf(annotations, "are removed from this pod", dialects) };
+  return { refusal, ...requestsIn(annotations, "are removed from this pod", dialects) };
 }
 
 function judgeTemplate(
@@ -105,20 +105,24 @@ function judgeTemplate(
   const annotations = templateAnnotations(object);
   const template = object.spec.at("template").at("spec");
   if (object.metadata.namespace === EXEMPT_NAMESPACE || template.flag("hostNetwork"))
-    return { refusal: undefined, warnings: [], idle: toldOfExempt(object, annotations, dialects) };
+    return { refusal: undefined, warnings: [], idle: requestsOfExempt(object, annotations, dialects) };
   const was = before === undefined ? {} : templateAnnotations(before);
   const added = Object.fromEntries(Object.entries(annotations).filter(([key, value]) => was[key] !== value));
   const refusal = unknownKey("Pod", annotations, was) ?? givenElsewhere(view, added, dialects);
-  return { refusal, ...toldOf(annotations, "are removed from its pods", dialects) };
+  return { refusal, ...requestsIn(annotations, "are removed from its pods", dialects) };
 }
 
-function toldOfExempt({ metadata }: KubeObject, annotations: Labels, dialects?: Dialects): readonly string[] {
+function requestsOfExempt(
+  { metadata }: KubeObject,
+  annotations: Labels,
+  dialects?: Dialects,
+): readonly string[] {
   return metadata.namespace === EXEMPT_NAMESPACE
     ? requestsOfSystem(annotations)
     : requestsOfHost(annotations, dialects);
 }
 
-function toldOf(
+function requestsIn(
   annotations: Labels,
   effect: string,
   dialects?: Dialects,

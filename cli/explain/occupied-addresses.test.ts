@@ -52,12 +52,12 @@ describe("what others have of pools, by a look at the cluster", () => {
   it("is one finding for each pool, and one for each address that a claim has too", async () => {
     const facts = await surroundingsOf(cluster(objects), isOurs);
     const pools = [parsed(LAN), parsed(poolRecord("clean", "10.7.0.0/28"))];
-    const told = inUseByOthers(pools, facts, () => undefined).map(({ severity, kind, message }) => [
+    const reported = inUseByOthers(pools, facts, () => undefined).map(({ severity, kind, message }) => [
       severity,
       kind,
       message,
     ]);
-    assert.deepEqual(told, [
+    assert.deepEqual(reported, [
       [
         "pending",
         "in-use",

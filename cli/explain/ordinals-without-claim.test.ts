@@ -64,18 +64,18 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
     );
   });
 
-  for (const [pools, told] of [
+  for (const [pools, reported] of [
     ['{"ipv4":["spider-v4"]}', 0],
     ['{"ipv4":["db"]}', 2],
   ] as const) {
-    it(`of a cluster: ${told === 0 ? "says nothing of" : "names"} those of Spiderpool's ${pools}`, async (t) => {
+    it(`of a cluster: ${reported === 0 ? "says nothing of" : "names"} those of Spiderpool's ${pools}`, async (t) => {
       const annotations = { "ipam.spidernet.io/ippool": pools };
       const set = workload("StatefulSet", "mysql", { replicas: 2, annotations });
       const data = await Folder.of(t, { pools: [DB_POOL], objects: [set] });
       const found = await withBackend(data.context(), "read", (backend) =>
         ordinalsWithoutClaim([], { ...backend, place: "cluster" }, data.clock),
       );
-      assert.equal(found?.length, told);
+      assert.equal(found?.length, reported);
     });
   }
 

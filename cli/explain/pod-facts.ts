@@ -14,7 +14,7 @@ import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-obj
 import { doesWithout, matchesRef } from "../../allocator/manifest/pod-claim.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
-import { readTold } from "../../allocator/model/interfaces.ts";
+import { parseAddresses } from "../../allocator/model/interfaces.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
@@ -82,7 +82,8 @@ export async function factsOfPod(
 
 async function lostBy({ store }: Backend, { metadata }: KubeObject): Promise<ReadonlyMap<Address, string>> {
   const lost = new Map<Address, string>(); // address -> claim
-  for (const address of readTold((metadata.annotations[ASSIGNED_ADDRESSES] ?? "").split(",")).addresses) {
+  for (const address of parseAddresses((metadata.annotations[ASSIGNED_ADDRESSES] ?? "").split(","))
+    .addresses) {
     const reservation = await store.get("reservation", address);
     if (reservation === undefined || reservation.record.releasedAt !== undefined) continue;
     lost.set(address, claimKey(reservation.record.claim));

@@ -158,8 +158,11 @@ describe("explainClaim", () => {
     ],
   ] as const) {
     it(`tells: ${what}`, () => {
-      const told = explainClaim(record, facts(record, over));
-      assert.deepEqual([told.text.split("\n")[0], told.stuck], [`ipclaim/shop/mysql-0 ${words}`, stuck]);
+      const reported = explainClaim(record, facts(record, over));
+      assert.deepEqual(
+        [reported.text.split("\n")[0], reported.stuck],
+        [`ipclaim/shop/mysql-0 ${words}`, stuck],
+      );
     });
   }
 
@@ -183,10 +186,10 @@ describe("explainClaim", () => {
   ] as const)
     it(`tells in etcd: ${what}`, () => {
       const heard = heardAt === undefined ? {} : { heardAt };
-      const told = explainClaim(bound, facts(bound, { place: "etcd", ...heard }));
-      assert.equal(told.text.startsWith(`ipclaim/shop/mysql-0 ${text}`), true, told.text);
+      const reported = explainClaim(bound, facts(bound, { place: "etcd", ...heard }));
+      assert.equal(reported.text.startsWith(`ipclaim/shop/mysql-0 ${text}`), true, reported.text);
       const isSilent = !text.includes("ago");
-      assert.equal(told.text.includes("-> if node-a is gone for good: berthctl fence node-a"), isSilent);
+      assert.equal(reported.text.includes("-> if node-a is gone for good: berthctl fence node-a"), isSilent);
     });
 
   it("tells until when a claim waits for its pod", () => {

@@ -8,7 +8,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
-import { placesOf, toldAs } from "../../allocator/model/interfaces.ts";
+import { formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { reservationState } from "../listings/reservations.ts";
@@ -151,10 +151,10 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
 }
 
 function describeAddress({ address, reservation, pool }: AddressFacts, claim: Claim): string {
-  const told = toldAs([address], placesOf(claim)).map(shownAs).join();
-  if (reservation === undefined) return `${told}, not reserved`;
+  const shown = formatAddresses([address], placesOf(claim)).map(shownAs).join();
+  if (reservation === undefined) return `${shown}, not reserved`;
   const { record } = reservation;
-  return `${told}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
+  return `${shown}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
 }
 
 function describeBinding({ podName, podUID, node, since }: NonNullable<Claim["binding"]>): string {

@@ -26,7 +26,7 @@ interface ImportParts {
   readonly makePool: (pool: PoolRecord) => Promise<string | undefined>;
   readonly makeClaim: (name: string, address: Address) => Promise<string | undefined>;
   /** Told of each address that is kept for a container. */
-  readonly told: (used: Used) => void;
+  readonly report: (used: Used) => void;
 }
 
 interface Imported {
@@ -108,7 +108,7 @@ async function ensurePool({ store, makePool }: ImportParts, pool: PoolRecord): P
 
 /** Before the mark: if this breaks off in between, the next import finds the claim. */
 async function keep(
-  { network, store, makeClaim, told }: ImportParts,
+  { network, store, makeClaim, report }: ImportParts,
   used: Used,
 ): Promise<Refusal | undefined> {
   const { address, container } = used;
@@ -123,7 +123,7 @@ async function keep(
   const why = await makeClaim(name, address);
   if (why !== undefined)
     return refuse("CLAIM_REFUSED", `${address} of container ${container}: ${why}`, { address });
-  told(used);
+  report(used);
   return undefined;
 }
 

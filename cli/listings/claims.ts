@@ -3,7 +3,7 @@
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
 import { describePhase } from "../backend/phase.ts";
@@ -25,7 +25,7 @@ export const claims = listing<Stored<"claim">>({
   columns: ({ now }) => [
     { title: "NAMESPACE", cell: ({ record }) => record.namespace },
     { title: "NAME", cell: ({ record }) => record.name },
-    { title: "ADDRESSES", cell: ({ record }) => toldOf(record).map(shownAs).join(", ") },
+    { title: "ADDRESSES", cell: ({ record }) => formatHolding(record).map(shownAs).join(", ") },
     { title: "IDENTITY", cell: ({ record }) => describeIdentity(record.identity) },
     { title: "PHASE", cell: ({ record }) => describePhase(record) },
     { title: "POD", cell: ({ record }) => record.binding?.podName ?? "" },

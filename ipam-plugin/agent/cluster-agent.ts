@@ -136,11 +136,11 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   serving = agent;
   etcds?.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
   started.resolve(agent);
-  const told = () =>
+  const journalBlocks = () =>
     void agent.blocksChanged().catch((error: unknown) => {
       log.warn("blocks of this node were not journalled", { error });
     });
-  watch.onBlocks(told);
+  watch.onBlocks(journalBlocks);
   watch.onFacts(() => agent.factsChanged());
   const attached = () => agent.attached().filter(({ claim }) => !claim || isInApi(claim));
   const strays = new StrayDetector({ view: watch, attached, clock, log });

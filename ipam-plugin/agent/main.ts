@@ -61,7 +61,7 @@ async function serve(config: AgentConfig): Promise<void> {
   }
   const userAgent = `berth-agent/${manifest.version}`;
   const server = new AnchoredClock(clock);
-  const onTime = (ms: number) => server.told(ms);
+  const onTime = (ms: number) => server.observe(ms);
   const connection = connect(await accessOf(config.api), { clock, userAgent, onTime });
   closers.push(() => connection.close());
   await mkdir(dataDir, { recursive: true, mode: 0o700 });

@@ -109,7 +109,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     }
 
     /** What the API server says to a call: "200" or "403 why". */
-    async function told(connection: Connection, call: Call): Promise<string> {
+    async function reported(connection: Connection, call: Call): Promise<string> {
       const { status, body } = await connection.call(call);
       return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
     }
@@ -169,20 +169,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     describe("with the token of node A's agent", () => {
       it("the status of a claim that is bound to node A can be written", async () => {
-        assert.equal(await told(agent, report("here")), "200");
-        assert.equal(await told(agent, report("here", { detached: true })), "200");
+        assert.equal(await reported(agent, report("here")), "200");
+        assert.equal(await reported(agent, report("here", { detached: true })), "200");
       });
 
       it("no status of a claim that is bound to another node, or to none", async () => {
         const words = (bound: string) =>
           `the agent of node node-a may write of claims that are bound to its node, and this one is bound to ${bound}`;
-        assert.match(await told(agent, report("there")), denied("agents.berth.dev", words("node-b")));
-        assert.match(await told(agent, report("nowhere")), denied("agents.berth.dev", words("none")));
+        assert.match(await reported(agent, report("there")), denied("agents.berth.dev", words("node-b")));
+        assert.match(await reported(agent, report("nowhere")), denied("agents.berth.dev", words("none")));
       });
 
       it("no sandbox of another node can be told of, and no condition", async () => {
         assert.match(
-          await told(agent, report("here", { node: "node-b" })),
+          await reported(agent, report("here", { node: "node-b" })),
           denied(
             "agents.berth.dev",
             "an agent reports the sandboxes of its own node: status.attachment.node must be its node",
@@ -193,7 +193,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           lastTransitionTime: "2026-01-01T00:00:00Z",
         };
         assert.match(
-          await told(agent, merge(`${SHOP}/here/status`, { status: { conditions: [condition] } })),
+          await reported(agent, merge(`${SHOP}/here/status`, { status: { conditions: [condition] } })),
           denied("agents.berth.dev", "the conditions of a claim are not an agent's to write"),
         );
       });
@@ -201,25 +201,28 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       it("the status of a block that node A owns can be written, of itself alone, and of no other", async () => {
         const status = { node: "node-a", used: 3 };
         const returned = { ...status, used: 0, returnedAt: "2026-01-01T00:00:00Z" };
-        assert.equal(await told(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status })), "200");
-        assert.equal(await told(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status: returned })), "200");
+        assert.equal(await reported(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status })), "200");
+        assert.equal(
+          await reported(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status: returned })),
+          "200",
+        );
         const stranger = { ...returned, node: "node-b" };
         const words =
           "the agent of node node-a may write of blocks that its node owns, and this one is of node-b";
         assert.match(
-          await told(agent, merge(`${BLOCKS}/10.30.0.16-28/status`, { status: returned })),
+          await reported(agent, merge(`${BLOCKS}/10.30.0.16-28/status`, { status: returned })),
           denied("agents.berth.dev", words),
         );
         const own = "an agent says of a block what is on its own node: status.node must be its node";
         assert.match(
-          await told(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status: stranger })),
+          await reported(agent, merge(`${BLOCKS}/10.30.0.0-28/status`, { status: stranger })),
           denied("agents.berth.dev", own),
         );
         // the main resource takes no status, and a status nothing of the spec
         const taken = merge(`${BLOCKS}/10.30.0.16-28/status`, { spec: { node: "node-a" } });
-        assert.match(await told(agent, taken), denied("agents.berth.dev", words));
+        assert.match(await reported(agent, taken), denied("agents.berth.dev", words));
         assert.match(
-          await told(agent, merge(`${BLOCKS}/10.30.0.0-28`, { spec: { node: "node-b" } })),
+          await reported(agent, merge(`${BLOCKS}/10.30.0.0-28`, { spec: { node: "node-b" } })),
           /^403 .*cannot patch resource "ipblocks"/,
         );
         assert.deepEqual((await store.get("block", "10.30.0.0/28"))?.record.status, {
@@ -229,7 +232,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         });
         assert.equal((await store.get("block", "10.30.0.16/28"))?.record.status, undefined);
         const mine = { method: "GET", path: BLOCKS, query: { fieldSelector: "spec.node=node-a" } } as const;
-        assert.equal(await told(agent, mine), "200");
+        assert.equal(await reported(agent, mine), "200");
       });
 
       it("no secret, no pod, no webhook configuration, no record can be written, by its role", async () => {
@@ -255,47 +258,50 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           [merge(`${SHOP}/here`, {}), forbidden("patch", "ipclaims", "berth.dev")],
           [{ method: "DELETE", path: `${SHOP}/here` }, forbidden("delete", "ipclaims", "berth.dev")],
         ];
-        for (const [call, words] of calls) assert.match(await told(agent, call), words);
+        for (const [call, words] of calls) assert.match(await reported(agent, call), words);
       });
     });
 
     it("a token that names no node writes nothing, though its account may", async () => {
       const words =
         "the agent's token names no node; use the token that the API server gives to the agent's own pod";
-      assert.match(await told(await as("berth-agent"), report("here")), denied("agents.berth.dev", words));
+      assert.match(
+        await reported(await as("berth-agent"), report("here")),
+        denied("agents.berth.dev", words),
+      );
     });
 
     it("the webhook's account reads no secret but its own, and writes no secret, no pod and no webhook configuration", async () => {
       const webhook = await as("berth-webhook");
       const SECRETS = "/api/v1/namespaces/berth-system/secrets";
       const own = { fieldSelector: "metadata.name=berth-webhook-tls" };
-      assert.equal(await told(webhook, { method: "GET", path: SECRETS, query: own }), "200");
+      assert.equal(await reported(webhook, { method: "GET", path: SECRETS, query: own }), "200");
       const authority = { fieldSelector: "metadata.name=berth-webhook-ca" };
       for (const call of [
         { method: "GET", path: SECRETS, query: authority } as const,
         { method: "GET", path: `${SECRETS}/berth-webhook-ca` } as const,
         merge(`${SECRETS}/berth-webhook-tls`, {}),
       ])
-        assert.match(await told(webhook, call), /^403 .*cannot (list|get|patch) resource "secrets"/);
+        assert.match(await reported(webhook, call), /^403 .*cannot (list|get|patch) resource "secrets"/);
       assert.match(
-        await told(webhook, { method: "GET", path: SECRETS }),
+        await reported(webhook, { method: "GET", path: SECRETS }),
         /^403 .*cannot list resource "secrets"/,
       );
       assert.match(
-        await told(webhook, { method: "GET", path: "/api/v1/namespaces/shop/secrets/berth-webhook-tls" }),
+        await reported(webhook, { method: "GET", path: "/api/v1/namespaces/shop/secrets/berth-webhook-tls" }),
         /^403 .*cannot get resource "secrets"/,
       );
       assert.match(
-        await told(webhook, merge(`${PODS_OF_SHOP}/x`, {})),
+        await reported(webhook, merge(`${PODS_OF_SHOP}/x`, {})),
         /^403 .*cannot patch resource "pods"/,
       );
       for (const name of ["berth", "other"])
         assert.match(
-          await told(webhook, merge(`${CONFIGURATIONS}/${name}`, {})),
+          await reported(webhook, merge(`${CONFIGURATIONS}/${name}`, {})),
           /^403 .*cannot patch resource "mutatingwebhookconfigurations"/,
         );
       const bound = { fieldSelector: "metadata.name=berth" };
-      assert.equal(await told(webhook, { method: "GET", path: CONFIGURATIONS, query: bound }), "200");
+      assert.equal(await reported(webhook, { method: "GET", path: CONFIGURATIONS, query: bound }), "200");
     });
 
     describe("with every right to Berth's objects, by mistake", () => {
@@ -315,7 +321,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           },
         );
         await eventually("the role is in force", async () =>
-          (await told(agent, merge(`${SHOP}/absent`, {}))).startsWith("404") ? true : undefined,
+          (await reported(agent, merge(`${SHOP}/absent`, {}))).startsWith("404") ? true : undefined,
         );
       });
 
@@ -328,15 +334,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           ...{ apiVersion: "berth.dev/v1alpha1", kind: "IPClaim", metadata: { name: "new" } },
           spec: { request: { addresses: ["10.20.0.71"] } },
         };
-        assert.match(await told(agent, { method: "POST", path: SHOP, body }), words);
-        assert.match(await told(agent, merge(`${SHOP}/here`, { metadata: { labels: { a: "b" } } })), words);
-        assert.match(await told(agent, { method: "DELETE", path: `${SHOP}/here` }), words);
+        assert.match(await reported(agent, { method: "POST", path: SHOP, body }), words);
+        assert.match(
+          await reported(agent, merge(`${SHOP}/here`, { metadata: { labels: { a: "b" } } })),
+          words,
+        );
+        assert.match(await reported(agent, { method: "DELETE", path: `${SHOP}/here` }), words);
         // two policies refuse it, and the API server names one of them
         const others = denied("records.berth.dev", "blocks are written by berth");
         const either = new RegExp(`${words.source}|${others.source}`);
-        assert.match(await told(agent, { method: "DELETE", path: `${BLOCKS}/10.30.0.0-28` }), either);
+        assert.match(await reported(agent, { method: "DELETE", path: `${BLOCKS}/10.30.0.0-28` }), either);
         assert.match(
-          await told(agent, merge(`${BLOCKS}/10.30.0.0-28`, { spec: { node: "node-a" } })),
+          await reported(agent, merge(`${BLOCKS}/10.30.0.0-28`, { spec: { node: "node-a" } })),
           either,
         );
         const pool = {
@@ -344,7 +353,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           spec: { ranges: [{ cidr: "10.0.0.0/24" }] },
         };
         assert.match(
-          await told(agent, { method: "POST", path: "/apis/berth.dev/v1alpha1/ippools", body: pool }),
+          await reported(agent, { method: "POST", path: "/apis/berth.dev/v1alpha1/ippools", body: pool }),
           words,
         );
         assert.ok(await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name: "here" }));
@@ -352,7 +361,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
       it("it takes no claim over by writing its node into it", async () => {
         const path = itemPath(CLAIMS, { namespace: "shop", name: "there" });
-        const answer = await told(agent, merge(path, { spec: { binding: { node: "node-a" } } }));
+        const answer = await reported(agent, merge(path, { spec: { binding: { node: "node-a" } } }));
         // two policies refuse it, and the API server tells the words of one
         assert.match(answer, /^403 .*'(agents|claims)\.berth\.dev'/);
       });

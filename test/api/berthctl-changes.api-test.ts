@@ -297,11 +297,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       it("passes on what admission warns of", async () => {
         await enforce("no-odd", "object.metadata.name != 'odd'", "Warn");
         const words = `Validation failed for ValidatingAdmissionPolicy 'no-odd' with binding 'no-odd': not this one`;
-        const told = await eventually("the policy to be in force", async () => {
+        const reported = await eventually("the policy to be in force", async () => {
           const tried = await cluster.call("reserve", "odd", "--address", "10.20.0.96", "--dry-run");
           return tried.stdout.includes("not this one") ? tried : undefined;
         });
-        assert.deepEqual(told, {
+        assert.deepEqual(reported, {
           code: 0,
           stdout: `ipclaim/shop/odd created (dry run)\n  claim shop/odd would get 10.20.0.96 from pool db\n  ${words}\n`,
           stderr: "",

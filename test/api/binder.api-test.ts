@@ -37,7 +37,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       return replica;
     };
     /** Lets time pass until the event is there. */
-    const told = async (replica: Replica, pod: string, event: string): Promise<void> => {
+    const reported = async (replica: Replica, pod: string, event: string): Promise<void> => {
       await eventually(`${event} on ${pod}`, async () => {
         replica.clock.skip(1_000);
         return (await cluster.events(pod)).includes(event) || undefined;
@@ -122,10 +122,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const token = "lagslagslagslagslagslagsla";
       const { record } = await cluster.claim("before-lags", "10.20.1.27");
       const binding = { ...NOBODYS, token };
-      const told = {
+      const reported = {
         record: { ...record, name: `c-${token.slice(0, 12)}`, addresses: addrs("10.20.1.28"), binding },
       };
-      const { uid } = await cluster.run("lags", "node-a", told);
+      const { uid } = await cluster.run("lags", "node-a", reported);
       await settled(replica);
       const claim = await cluster.hold(token, "10.20.1.28");
       await cluster.bound(claim.record.name, uid, "node-a");
@@ -168,7 +168,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.report("moved", second.uid, false);
       await cluster.forceDelete("moved"); // and its sandbox may live on
       const third = await cluster.run("moved", "node-c", claim);
-      await told(replica, "moved", busy("moved", "moved", "node-b"));
+      await reported(replica, "moved", busy("moved", "moved", "node-b"));
       await settled(replica);
       await overtaken("after-moved", "10.20.1.8");
       assert.equal((await cluster.read("moved")).binding?.podUID, second.uid);
@@ -186,7 +186,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.bound("orphaned", first.uid, "node-gone");
       await cluster.forceDelete("orphaned");
       const next = await cluster.run("orphaned", "node-b", claim);
-      await told(replica, "orphaned", busy("orphaned", "orphaned", "node-gone"));
+      await reported(replica, "orphaned", busy("orphaned", "orphaned", "node-gone"));
       await cluster.deleteNode("node-gone");
       replica.clock.skip(NODE_GRACE_MS - 1_000);
       await overtaken("after-orphaned", "10.20.1.10");
@@ -214,7 +214,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.report("fenced", first.uid, true); // the node is back, and says what it had to say
       await cluster.forceDelete("fenced");
       await cluster.run("fenced", "node-c", claim);
-      await told(replica, "fenced", busy("fenced", "fenced", "node-b"));
+      await reported(replica, "fenced", busy("fenced", "fenced", "node-b"));
       assert.equal((await cluster.read("fenced")).binding?.podUID, second.uid);
     });
 
@@ -224,7 +224,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const first = await cluster.run("original", "node-a", claim);
       await cluster.bound(claim.record.name, first.uid, "node-a");
       const copy = await cluster.run("copy", "node-a", claim);
-      await told(
+      await reported(
         replica,
         "copy",
         `Warning ClaimBusy: claim ${claim.key} is bound to pod original on node node-a, which is still there; it moves when that pod is gone`,
@@ -248,7 +248,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const replica = await binder();
       await overtaken("after-ended", "10.20.1.23");
       for (const name of names) assert.equal((await cluster.read(name)).binding, undefined, name);
-      await told(
+      await reported(
         replica,
         "late",
         `Warning ClaimMissing: claim ${claim.key}, with which pod late was admitted, is gone or kept for another pod by now; delete the pod and create it again`,

@@ -63,7 +63,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await secrets().patch(place, { type: "merge", body });
     };
     /** An event on the Secret. */
-    const told = (reason: string, words: RegExp) =>
+    const reported = (reason: string, words: RegExp) =>
       eventually(`${reason} is told`, async () => {
         const { items } = await new Client(plane.connect(), EVENTS).page(
           { namespace: SECRET.namespace },
@@ -79,7 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await webhook.start();
       assert.ok(await inOrder());
       await reviewed();
-      await told("AuthorityMade", /there was none; it signed a certificate/);
+      await reported("AuthorityMade", /there was none; it signed a certificate/);
     });
 
     it("a caBundle that somebody clears is put right again, in every entry", async () => {
@@ -94,7 +94,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("a certificate that cannot be used is replaced, and the event says why", async () => {
       await put(SECRET, { "tls.crt": "half a certif" });
-      await told("CertificateIssued", /a new certificate was issued: the certificate cannot be read/);
+      await reported("CertificateIssued", /a new certificate was issued: the certificate cannot be read/);
       await eventually("there is another", inOrder, PATIENCE_MS);
       await reviewed();
     });
@@ -102,7 +102,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("an authority whose key is lost is replaced; the old one stays trusted, and no review fails", async () => {
       const before = await data("ca.crt");
       await put(AUTHORITY, { "ca.key": "" });
-      await told("AuthorityMade", /cannot be used; it signs once every API server trusts it/);
+      await reported("AuthorityMade", /cannot be used; it signs once every API server trusts it/);
       await reviewed();
       const [known] = parseBundle(before);
       await eventually(
@@ -125,7 +125,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         async () => (parseBundle(await data("ca.crt")).length === 1 ? await inOrder() : undefined),
         2 * PATIENCE_MS,
       );
-      await told("AuthorityRetired", /nothing of them is served/);
+      await reported("AuthorityRetired", /nothing of them is served/);
     });
 
     for (const [whose, place] of [
@@ -134,7 +134,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     ] as const) {
       it(`without ${whose} secret it serves on and says so; one that is made again, empty, is filled`, async () => {
         await forceDelete(plane.connect(), SECRETS, place);
-        await told("SecretMissing", /make it again, empty/);
+        await reported("SecretMissing", /make it again, empty/);
         await reviewed();
         await secrets().create(place, { type: "Opaque" });
         await eventually(

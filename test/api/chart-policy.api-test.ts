@@ -55,8 +55,8 @@ if (havePartsOrSkip(["helm"])) {
         const entries = entriesOf(manifests);
         const thrice = (is = false) => [is, is, is];
         assert.deepEqual(has(condition(entries, "pods.berth.dev", "opted-in")), thrice(opted), calico);
-        const told = condition(entries, "foreign.pods.berth.dev", "asks-elsewhere");
-        assert.deepEqual(has(told), thrice(elsewhere), calico);
+        const reported = condition(entries, "foreign.pods.berth.dev", "asks-elsewhere");
+        assert.deepEqual(has(reported), thrice(elsewhere), calico);
         // a template is looked at either way, for there it is told
         assert.deepEqual(has(condition(entries, "workloads.berth.dev", "opted-in")), thrice(true), calico);
         assert.deepEqual(has(asksOf(manifests)), thrice(policy), calico);

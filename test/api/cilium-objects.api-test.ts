@@ -138,8 +138,8 @@ else {
         const { metrics, of } = exposed();
         world.operate(mode, world.connection, { metrics });
         await world.until("it is counted", async () => (await of("berth_cilium_short_nodes"))[0] === "1");
-        const told = world.cluster.notices.all.find(({ reason }) => reason === "NoCiliumCIDR");
-        assert.match(told?.note ?? "", /^no pool with nodeCIDRs of use Cilium gives this node addresses/);
+        const reported = world.cluster.notices.all.find(({ reason }) => reason === "NoCiliumCIDR");
+        assert.match(reported?.note ?? "", /^no pool with nodeCIDRs of use Cilium gives this node addresses/);
         await world.addPool("any", ["10.99.0.0/24"]);
         await world.until("it is over", async () => (await of("berth_cilium_short_nodes"))[0] === "0");
         assert.equal((await world.cidrs("n1")).length, 1);
@@ -152,8 +152,8 @@ else {
       const { metrics, of } = exposed();
       world.operate("cluster-pool", world.connection, { metrics });
       await world.until("it is counted", async () => (await of("berth_cilium_foreign_nodes"))[0] === "1");
-      const told = world.cluster.notices.all.find(({ reason }) => reason === "CiliumCIDRForeign");
-      assert.match(told?.note ?? "", /^10\.99\.0\.0\/28 in its CiliumNode is of no IPPool for Cilium: /);
+      const reported = world.cluster.notices.all.find(({ reason }) => reason === "CiliumCIDRForeign");
+      assert.match(reported?.note ?? "", /^10\.99\.0\.0\/28 in its CiliumNode is of no IPPool for Cilium: /);
       // a pool that has it: what the node has is recorded
       await world.addPool("late", ["10.99.0.0/24"]);
       await world.until("it is over", async () => (await of("berth_cilium_foreign_nodes"))[0] === "0");

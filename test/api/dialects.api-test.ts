@@ -97,8 +97,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const namespace = `dialect-${n}`;
         const { name, uid } = await podFor(one, namespace);
         const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
-        const told = toldMac(one, args);
-        const said = { cid: `c${n}`, args: told, ifname: one.interface ?? "eth0" };
+        const reported = toldMac(one, args);
+        const said = { cid: `c${n}`, args: reported, ifname: one.interface ?? "eth0" };
         if (one.mac !== undefined)
           assert.match(await node.runtime.refused("ADD", { ...said, args }), /has MAC address/);
         const got = (await node.runtime.add(said)).map((cidr) => cidr.split("/")[0] ?? "");
@@ -117,7 +117,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       ...row,
       key: row.key.replace("<nad>", "lan").replace("<namespace>", "default"),
     }));
-    const told = async (key: string, value: string) => {
+    const reported = async (key: string, value: string) => {
       const metadata = { generateName: "told-", namespace: "default", annotations: { [key]: value } };
       const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };
       const path = "/api/v1/namespaces/default/pods";
@@ -131,13 +131,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     for (const { key, example, refusal, beside = "", gives } of others) {
       if (gives === true)
         it(`is refused where a pool of Berth has its address, which that system would give: ${key}`, async () => {
-          const { status, body } = await told(key, example.replace(/\d+\.\d+\.\d+\.\d+/, OF_A_POOL));
+          const { status, body } = await reported(key, example.replace(/\d+\.\d+\.\d+\.\d+/, OF_A_POOL));
           assert.equal(status, 403);
           const { message } = body as { message: string };
           assert.ok(message.includes(key) && message.includes(OF_A_POOL), message);
         });
       it(`is told in words, and given nothing by Berth: ${key}`, async () => {
-        const { status, warnings = [] } = await told(
+        const { status, warnings = [] } = await reported(
           key,
           gives === true ? example.replace(/\d+\.\d+\.\d+\.\d+/, OF_NO_POOL) : example,
         );

@@ -76,8 +76,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           () => node.log.split("\n").find((one) => one.includes(words)),
           RELIST_MS,
         );
-        const { containerID, address: told, level } = JSON.parse(line);
-        assert.deepEqual([containerID, told, level], [id, address, "error"]);
+        const { containerID, address: reported, level } = JSON.parse(line);
+        assert.deepEqual([containerID, reported, level], [id, address, "error"]);
       }
     });
 

@@ -132,7 +132,7 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
     }
 
     /** Both controllers have seen the list as it is now: Kubernetes' says so in its status, and Berth's by what it did. */
-    async function seen(name: string, told: string): Promise<void> {
+    async function seen(name: string, reported: string): Promise<void> {
       await eventually("Kubernetes' controller has seen it", async () => {
         const set = await new Client(admin, STATEFUL_SETS).get({ namespace: NAMESPACE, name });
         const { metadata, status } = set as unknown as Observed;
@@ -142,7 +142,7 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
         const { items } = await new Client(admin, EVENTS).page({}, { limit: 500, next: "" });
         const notes = (items as Noted[]).filter(({ regarding }) => regarding.name === name);
         const isTold = notes.some(({ note }) => note.startsWith(NOTICE));
-        return isTold || (await held(`${name}-0`)) !== told ? true : undefined;
+        return isTold || (await held(`${name}-0`)) !== reported ? true : undefined;
       });
     }
 

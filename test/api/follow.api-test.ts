@@ -232,7 +232,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("fills a reflector, whose handlers cannot end it", async () => {
       const errors: string[] = [];
       const log: Logger = { ...noopLogger, error: (message) => errors.push(message) };
-      const told: string[] = [];
+      const reported: string[] = [];
       const project = ({ metadata }: KubeItem) => {
         if (metadata.name === "bad") throw new Error("cannot be used");
         return { name: metadata.name, letter: metadata.name.slice(0, 1) };
@@ -240,7 +240,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const indexes = { letter: ({ letter }: { letter: string }) => [letter] };
       const reflector = new Reflector({ ...optionsOf({ log }), project, indexes });
       reflector.onChange((key) => {
-        told.push(key);
+        reported.push(key);
         throw new Error("a handler that fails");
       });
       const stop = new AbortController();
@@ -272,7 +272,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await eventually("a3", () => reflector.get("default/a3"), PATIENCE_MS);
       stop.abort();
       await running;
-      assert.deepEqual(told, ["default/a1", "default/a2", "default/a1", "default/a3"]);
+      assert.deepEqual(reported, ["default/a1", "default/a2", "default/a1", "default/a3"]);
       assert.deepEqual(new Set(errors), new Set(["object cannot be used", "handler of a change failed"]));
     });
   });

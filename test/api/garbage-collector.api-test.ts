@@ -67,17 +67,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("tells who comes late too, and nobody who does not listen any more", async () => {
       const { leadership } = candidate("three");
       try {
-        const told: string[] = [];
-        leadership.onGain(() => told.push("deaf"))();
+        const reported: string[] = [];
+        leadership.onGain(() => reported.push("deaf"))();
         await eventually("it leads", () => leadership.leads() || undefined, 10_000);
         leadership.onGain(() => {
           throw new Error("no queue");
         });
-        leadership.onGain(() => told.push("late"));
-        leadership.onGain(() => told.push("left"))();
-        assert.deepEqual(told, []);
+        leadership.onGain(() => reported.push("late"));
+        leadership.onGain(() => reported.push("left"))();
+        assert.deepEqual(reported, []);
         await pause(0);
-        assert.deepEqual(told, ["late"]);
+        assert.deepEqual(reported, ["late"]);
       } finally {
         await leadership.close();
       }

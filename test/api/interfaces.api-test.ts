@@ -246,10 +246,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("have an address of each interface's pools, the same again if they are sticky, or another than the one that is taken", async () => {
       const annotations = { "berth.dev/pools": "db/IPv4,lan/IPv4@net1", "berth.dev/sticky": "true" };
-      const told: string[] = [];
+      const reported: string[] = [];
       for (const cid of ["p1", "p2"]) {
         const pod = await asking("pools", annotations);
-        told.push(pod.metadata.annotations?.["berth.dev/addresses"] ?? "");
+        reported.push(pod.metadata.annotations?.["berth.dev/addresses"] ?? "");
         const running = sandboxOf("node-a", "pools", pod.metadata.uid, cid);
         const [eth0 = "", net1 = ""] = await given(running, "eth0", "net1");
         assert.match(`${eth0} ${net1}`, /^10\.20\.0\.\d+\/24 10\.30\.0\.\d+\/24$/);
@@ -258,7 +258,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         await forceDelete(admin, PODS, { namespace, name: "pools" });
         await untilState("pools", `${cid} ended`);
       }
-      assert.equal(told[0], told[1]);
+      assert.equal(reported[0], reported[1]);
       const holder = await asking("first", { [IPS]: "10.30.0.96@net1" });
       const any = await asking("any", { [IPS]: "10.20.0.96,10.30.0.96@net1", "berth.dev/fallback": "any" });
       const running = sandboxOf("node-a", "any", any.metadata.uid, "a1");

@@ -177,10 +177,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await eventually("the Deployment's next pod has one", async () =>
         (await made(owned)) === "" ? true : undefined,
       );
-      const told = [];
+      const reported = [];
       for await (const { items } of new Client(admin, PODS).pages({ namespace: "bank" }, 500))
-        told.push(...items.map(({ metadata: { annotations: its = {} } }) => its[ASSIGNED_ADDRESSES] ?? ""));
-      const own = told.filter((address) => ENTRIES.includes(address));
+        reported.push(
+          ...items.map(({ metadata: { annotations: its = {} } }) => its[ASSIGNED_ADDRESSES] ?? ""),
+        );
+      const own = reported.filter((address) => ENTRIES.includes(address));
       assert.deepEqual([own.length, new Set(own).size], [2, 2], "each pod has an entry of its own");
     });
   });

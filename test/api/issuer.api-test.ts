@@ -63,7 +63,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       connections.push(connection);
       return connection;
     };
-    const told = async (connection: Connection, call: Call) => {
+    const reported = async (connection: Connection, call: Call) => {
       const { status, body } = await connection.call(call);
       return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
     };
@@ -131,7 +131,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           assert.ok(first);
           const body = { webhooks: [change(first), ...rest], ...more };
           const contentType = "application/merge-patch+json";
-          return await told(own, { method: "PATCH", path: `${path}/berth`, contentType, body });
+          return await reported(own, { method: "PATCH", path: `${path}/berth`, contentType, body });
         };
         const DENIED =
           /^403 .*'trust\.berth\.dev' .* denied request: berth's issuer changes the caBundle of berth's webhook configurations and nothing else/;
@@ -196,20 +196,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
             { metadata: { labels: { a: "b" } } },
           ])
             assert.match(
-              await told(own, { method: "PATCH", path: `${path}/berth`, contentType, body }),
+              await reported(own, { method: "PATCH", path: `${path}/berth`, contentType, body }),
               DENIED,
             );
           const words = /^403 .*cannot (patch|create|delete) resource/;
           assert.match(
-            await told(own, { method: "PATCH", path: `${path}/other`, contentType, body: {} }),
+            await reported(own, { method: "PATCH", path: `${path}/other`, contentType, body: {} }),
             words,
           );
           const body = {
             ...((await plane.connect().call({ method: "GET", path: `${path}/berth` })).body as object),
             metadata: { name: "own" },
           };
-          assert.match(await told(own, { method: "POST", path, body }), words);
-          assert.match(await told(own, { method: "DELETE", path: `${path}/berth` }), words);
+          assert.match(await reported(own, { method: "POST", path, body }), words);
+          assert.match(await reported(own, { method: "DELETE", path: `${path}/berth` }), words);
         });
       }
 
@@ -222,7 +222,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           "/api/v1/pods",
           "/apis/berth.dev/v1alpha1/ipclaims",
         ])
-          assert.match(await told(own, { method: "GET", path }), /^403 /);
+          assert.match(await reported(own, { method: "GET", path }), /^403 /);
       });
     });
 
@@ -241,7 +241,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           body: {},
         },
       ] as readonly Call[])
-        assert.match(await told(stolen, call), /^403 /, call.path);
+        assert.match(await reported(stolen, call), /^403 /, call.path);
     });
 
     it("made use of every right that it has, and was refused nothing; so was the webhook, of certificates", async () => {

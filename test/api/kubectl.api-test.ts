@@ -370,10 +370,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.ok(replica);
       await replica.process.stop("SIGKILL");
       const annotations = PIN;
-      const cache = { ...PIN, "kubernetes.io/config.mirror": "x" };
+      const mirror = { ...PIN, "kubernetes.io/config.mirror": "x" };
       assert.equal(await apply(pod("plain")), "");
       assert.equal(await apply(pod("host", { annotations, spec: { hostNetwork: true } })), "");
-      assert.equal(await apply(pod("mirror", { annotations: cache, spec: { nodeName: "node-a" } })), "");
+      assert.equal(await apply(pod("mirror", { annotations: mirror, spec: { nodeName: "node-a" } })), "");
       assert.equal(await apply(pod("system", { annotations, namespace: "kube-system" })), "");
       assert.equal(await apply(pod("own", { annotations, namespace: "berth-system" })), "");
       assert.equal(await apply(statefulSet("later", 1, PIN)), "");

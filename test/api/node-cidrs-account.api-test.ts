@@ -76,12 +76,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           `${call.method} ${call.contentType ?? call.path}`,
         );
       const cidr = "10.244.0.0/24";
-      const told = {
+      const reported = {
         spec: { podCIDR: cidr, podCIDRs: [cidr] },
         metadata: { annotations: { "network.cilium.io/ipv4-pod-cidr": cidr } },
       };
-      assert.equal(await patch(told), 200);
-      assert.equal(await patch(told), 200);
+      assert.equal(await patch(reported), 200);
+      assert.equal(await patch(reported), 200);
       assert.ok(
         [403, 422].includes(await patch({ spec: { podCIDR: "10.9.0.0/24", podCIDRs: ["10.9.0.0/24"] } })),
       );

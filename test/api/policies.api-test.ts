@@ -157,9 +157,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           return all.filter((words) => words.includes(SYSTEM));
         };
         for (const key of ["berth.dev/ips", "berth.dev/sticky"]) {
-          const told = await warningsOf("kube-system", { [key]: "10.20.0.70" });
-          assert.equal(told.length, 2, key);
-          for (const words of told)
+          const reported = await warningsOf("kube-system", { [key]: "10.20.0.70" });
+          assert.equal(reported.length, 2, key);
+          for (const words of reported)
             assert.match(words, /ask for nothing in this namespace: berth reserves no address for its pods/);
         }
         assert.deepEqual(await warningsOf("kube-system", { "berth.dev/pools": "db", app: "dns" }), []);

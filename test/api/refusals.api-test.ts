@@ -194,7 +194,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("the same, word for word, of a pool that is closed, one that does not exist and addresses of both", async () => {
-      const told = new Set<string>();
+      const reported = new Set<string>();
       for (const object of [
         askingPools("vault"),
         askingPools("nowhere"),
@@ -202,10 +202,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         asking("10.40.0.0"),
         asking("192.0.2.1"),
       ]) {
-        for (const flags of [[], ["--dry-run=server"]]) told.add(await create(object, TENANT, ...flags));
+        for (const flags of [[], ["--dry-run=server"]]) reported.add(await create(object, TENANT, ...flags));
       }
-      const [said = ""] = told;
-      assert.equal(told.size, 1, [...told].join("\n"));
+      const [said = ""] = reported;
+      assert.equal(reported.size, 1, [...reported].join("\n"));
       assert.match(
         said,
         /what is asked for is in no pool that is open to it in namespace shop; open to all: "db"/,

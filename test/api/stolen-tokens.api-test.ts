@@ -107,14 +107,15 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await plane?.close();
     });
 
-    async function told(by: Connection, call: Call): Promise<string> {
+    async function reported(by: Connection, call: Call): Promise<string> {
       const { status, body } = await by.call(call);
       return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
     }
 
     /** By an authorizer or by admission: nothing was looked for before. */
     async function refuses(by: Connection, calls: readonly Call[]): Promise<void> {
-      for (const call of calls) assert.match(await told(by, call), /^403 /, `${call.method} ${call.path}`);
+      for (const call of calls)
+        assert.match(await reported(by, call), /^403 /, `${call.method} ${call.path}`);
     }
 
     describe("the issuer's token", () => {
@@ -129,8 +130,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
       it("reads and changes its two Secrets, and no other, and makes and removes none", async () => {
         for (const name of ["berth-webhook-ca", "berth-webhook-tls"]) {
-          assert.equal(await told(issuer, get(`${OWN}/secrets/${name}`)), "200");
-          assert.equal(await told(issuer, merge(`${OWN}/secrets/${name}`)), "200");
+          assert.equal(await reported(issuer, get(`${OWN}/secrets/${name}`)), "200");
+          assert.equal(await reported(issuer, merge(`${OWN}/secrets/${name}`)), "200");
           await refuses(issuer, [drop(`${OWN}/secrets/${name}`), get(`${SHOP}/secrets/${name}`)]);
         }
         await refuses(issuer, [
@@ -204,9 +205,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
             spec: { boundObjectRef, audiences: [] },
           });
         };
-        assert.equal(await told(kubelet, await tokenFor("berth-agent")), "201");
+        assert.equal(await reported(kubelet, await tokenFor("berth-agent")), "201");
         for (const account of ["berth-webhook", "berth-issuer"]) {
-          const said = await told(kubelet, await tokenFor(account));
+          const said = await reported(kubelet, await tokenFor(account));
           assert.match(said, /^403 .*no relationship found between node 'node-a' and this object/);
         }
         await refuses(kubelet, MORE_RIGHTS);
@@ -237,14 +238,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           ...[drop(`${SHOP}/pods/victim`), post(`${SHOP}/pods/victim/eviction`), get(`${OWN}/pods/x/log`)],
         ]);
         const status = { podIP: "10.20.0.71", podIPs: [{ ip: "10.20.0.71" }] };
-        assert.equal(await told(kubelet, merge(`${SHOP}/pods/mine/status`, { status })), "200");
+        assert.equal(await reported(kubelet, merge(`${SHOP}/pods/mine/status`, { status })), "200");
       });
 
       it("fence no other node, and take no taint from their own", async () => {
         const annotations = { "berth.dev/fenced": "true" };
         const taints = [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }];
         const nodes = "/api/v1/nodes";
-        assert.equal(await told(admin, merge(`${nodes}/node-a`, { spec: { taints } })), "200");
+        assert.equal(await reported(admin, merge(`${nodes}/node-a`, { spec: { taints } })), "200");
         await refuses(kubelet, [
           merge(`${nodes}/node-b`, { metadata: { annotations } }),
           merge(`${nodes}/node-b/status`, { metadata: { annotations } }),
@@ -257,7 +258,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       it("choose labels of their own node, by which pools are for it, but those that are kept from nodes", async () => {
         const labelled = (key: string) =>
           merge("/api/v1/nodes/node-a", { metadata: { labels: { [key]: "x" } } });
-        assert.equal(await told(kubelet, labelled("zone")), "200");
+        assert.equal(await reported(kubelet, labelled("zone")), "200");
         await refuses(kubelet, [labelled("node-restriction.kubernetes.io/zone")]);
       });
 

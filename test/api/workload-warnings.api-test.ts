@@ -133,9 +133,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await apply(edge), "");
       const labels = { "berth.dev/pool": "edge", "berth.dev/tier": "x" };
       await eventually("the pool is known", async () => {
-        const told = await apply(pod("edge", { labels }));
+        const reported = await apply(pod("edge", { labels }));
         await plane.kubectl(["delete", "pod", "edge", "-n", "shop", "--force", "--grace-period=0"]);
-        return told === "" ? true : undefined;
+        return reported === "" ? true : undefined;
       });
       const { stderr } = await plane.kubectl(["label", "namespace", "shop", "berth.dev/guarded=true"]);
       assert.doesNotMatch(stderr, /guarded/);

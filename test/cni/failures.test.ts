@@ -112,10 +112,10 @@ describe("an ADD that is cut off", () => {
     await ended;
     await caller.silently("STATUS"); // the agent has seen that it is gone, too
     open();
-    await eventually("the claim source is told", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source is told", () => claimSource.reported.length > 0 || undefined);
     const attachment = { network: "net", containerID: "c2", interface: "eth0" };
     const ref = { namespace: "shop", name: "db-0", uid: "u1" };
-    assert.deepEqual(claimSource.told, [{ claim: "shop/db-0", pod: ref, attachment }]);
+    assert.deepEqual(claimSource.reported, [{ claim: "shop/db-0", pod: ref, attachment }]);
     assert.deepEqual(agent.held, ["10.1.2.2", "10.1.2.3"]);
     assert.deepEqual(await caller.add({ ...pod, cid: "c3" }), ["10.9.0.1/24"]);
   });

@@ -177,8 +177,8 @@ describe("another journal in the same boot", () => {
       OLDER.test(await refusal("STATUS")) ? true : undefined,
     );
     const call = { database: live, socketPath: caller.socket, bootId: "boot-4" };
-    const told = await adopt({ ...call, confirmed: true, runtimeRecords: async () => [] });
-    assert.match(told[0] ?? "", /it is older than what has served here$/);
+    const reported = await adopt({ ...call, confirmed: true, runtimeRecords: async () => [] });
+    assert.match(reported[0] ?? "", /it is older than what has served here$/);
     assert.deepEqual((await adopted.started).held(), ["10.1.2.2"]);
     await adopted.end();
     const known = agentOn("sixth.db", "boot-4");

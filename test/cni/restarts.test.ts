@@ -68,14 +68,14 @@ describe("the journal of an agent", () => {
     agent.reboot();
     await agent.start();
     assert.deepEqual(agent.held, []);
-    await eventually("the claim source is told", () => claimSource.told.length > 0 || undefined);
-    assert.deepEqual([claimSource.told, claimSource.known], [[sandbox(1).notice], []]);
+    await eventually("the claim source is told", () => claimSource.reported.length > 0 || undefined);
+    assert.deepEqual([claimSource.reported, claimSource.known], [[sandbox(1).notice], []]);
     await caller.add({ cid: "new" });
     await caller.add(sandbox(2));
     await caller.del({ cid: "old", netns: "" });
     await agent.restart();
     assert.deepEqual(agent.held.toSorted(), ["10.1.2.3", "10.9.0.2"]);
-    assert.deepEqual([claimSource.told, claimSource.known], [[sandbox(1).notice], [sandbox(2).notice]]);
+    assert.deepEqual([claimSource.reported, claimSource.known], [[sandbox(1).notice], [sandbox(2).notice]]);
     assert.deepEqual(await caller.add({ cid: "old" }), ["10.1.2.4/24"]);
   });
 
@@ -112,12 +112,12 @@ describe("the claims of sandboxes", () => {
     await agent.start();
     assert.deepEqual(agent.held, ["10.9.0.1"]);
     assert.deepEqual(await caller.add({ cid: "new", args }), ["10.9.0.1/24"]);
-    assert.equal(claimSource.told.length, 0);
+    assert.equal(claimSource.reported.length, 0);
     await caller.del({ cid: "new", args });
     assert.deepEqual(agent.held, []);
-    await eventually("the claim source is told", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source is told", () => claimSource.reported.length > 0 || undefined);
     assert.deepEqual(
-      claimSource.told.map(({ attachment }) => attachment.containerID),
+      claimSource.reported.map(({ attachment }) => attachment.containerID),
       ["new"],
     );
   });
@@ -132,12 +132,12 @@ describe("the claims of sandboxes", () => {
     const before = claimSource.attempts;
     await agent.start();
     await eventually("the next agent tells", () => claimSource.attempts > before || undefined);
-    assert.deepEqual(claimSource.told, []);
+    assert.deepEqual(claimSource.reported, []);
     claimSource.fault = undefined;
-    await eventually("the claim source understands", () => claimSource.told.length > 0 || undefined);
+    await eventually("the claim source understands", () => claimSource.reported.length > 0 || undefined);
     await agent.restart();
     await caller.silently("STATUS");
-    assert.deepEqual(claimSource.told, [notice]);
+    assert.deepEqual(claimSource.reported, [notice]);
   });
 
   it("C0045 the claim of every live sandbox is told at the start, before the first call is served", async () => {

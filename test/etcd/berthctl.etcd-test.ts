@@ -32,7 +32,7 @@ if (havePartsOrSkip(["etcd"])) {
     });
 
     /** Its output, once it has ended with `code`. */
-    async function told(code: number, ...args: readonly string[]): Promise<string> {
+    async function reported(code: number, ...args: readonly string[]): Promise<string> {
       const { rc, stdout, stderr } = await berthctl(members.urls, ...args);
       assert.equal(rc, code, stdout + stderr);
       return stdout + stderr;
@@ -44,13 +44,13 @@ if (havePartsOrSkip(["etcd"])) {
     });
 
     it("applies pools and claims by the rules of the webhook, and no pods", async () => {
-      const made = await told(0, "apply", "-f", join(EXAMPLES, "etcd/pools.yaml"));
+      const made = await reported(0, "apply", "-f", join(EXAMPLES, "etcd/pools.yaml"));
       assert.match(
         made,
         /^ippool\/cameras created .*\nipclaim\/default\/recorder created +10\.10\.30\.60\n$/,
       );
       assert.match(
-        await told(0, "apply", "-f", join(EXAMPLES, "etcd/pools.yaml")),
+        await reported(0, "apply", "-f", join(EXAMPLES, "etcd/pools.yaml")),
         /ippool\/cameras unchanged/,
       );
       const other = join(folder, "other.yaml");
@@ -58,8 +58,8 @@ if (havePartsOrSkip(["etcd"])) {
         other,
         "{apiVersion: berth.dev/v1alpha1, kind: IPPool, metadata: {name: other}, spec: {ranges: [{cidr: 10.10.30.0/24}]}}\n",
       );
-      assert.match(await told(1, "apply", "-f", other), /pools other and cameras both contain/);
-      assert.match(await told(2, "apply", "-f", join(EXAMPLES, "pods.yaml")), /cannot be kept in etcd/);
+      assert.match(await reported(1, "apply", "-f", other), /pools other and cameras both contain/);
+      assert.match(await reported(2, "apply", "-f", join(EXAMPLES, "pods.yaml")), /cannot be kept in etcd/);
     });
 
     let spare = ""; // one that no container has
@@ -82,25 +82,25 @@ if (havePartsOrSkip(["etcd"])) {
     });
 
     it("says who has what, and lets a person keep and give back", async () => {
-      assert.match(await told(0, "who", "10.10.30.60"), /recorder/);
-      const inUse = await told(0, "explain", "claim/recorder");
+      assert.match(await reported(0, "who", "10.10.30.60"), /recorder/);
+      const inUse = await reported(0, "explain", "claim/recorder");
       assert.match(inUse, /is in use on host host-b, heard of \d+s ago\n/);
       assert.doesNotMatch(inUse, /->/, "its host is well");
-      const kept = await told(0, "reserve", "default/spare", "--address", spare);
+      const kept = await reported(0, "reserve", "default/spare", "--address", spare);
       assert.ok(kept.includes(spare), kept);
       assert.match(
-        await told(1, "reserve", "default/thief", "--address", "10.10.30.60"),
+        await reported(1, "reserve", "default/thief", "--address", "10.10.30.60"),
         /is held by default\/recorder/,
       );
-      assert.match(await told(1, "release", "default/recorder"), /whose sandbox may be alive/);
-      assert.match(await told(0, "release", "default/spare"), /released/);
-      assert.match(await told(0, "check"), /^ok/);
+      assert.match(await reported(1, "release", "default/recorder"), /whose sandbox may be alive/);
+      assert.match(await reported(0, "release", "default/spare"), /released/);
+      assert.match(await reported(0, "check"), /^ok/);
       assert.match(
-        await told(0, "get", "hosts"),
+        await reported(0, "get", "hosts"),
         /^NAME +ADDRESSES +HEARD +STATE\nhost-a +0 +\d+s ago +up\nhost-b +2 +\d+s ago +up\n$/,
       );
       assert.match(
-        await told(0, "get", "host", "host-b", "-o", "yaml"),
+        await reported(0, "get", "host", "host-b", "-o", "yaml"),
         /kind: Host\n(?:.*\n)*.*addresses: 2/,
       );
     });

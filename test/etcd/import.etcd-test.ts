@@ -40,7 +40,7 @@ if (havePartsOrSkip(["etcd"])) {
       await members?.close();
     });
 
-    async function told(code: number, ...args: readonly string[]): Promise<string> {
+    async function reported(code: number, ...args: readonly string[]): Promise<string> {
       const { rc, stdout, stderr } = await berthctl(members.urls, ...args);
       assert.equal(rc, code, stdout + stderr);
       return stdout + stderr;
@@ -58,16 +58,19 @@ if (havePartsOrSkip(["etcd"])) {
 
     it("says what there is, and of a network that there is not", async () => {
       for (let i = 0; i < 4; i++) await addAsBefore();
-      const dry = await told(0, "import", "lan", "--dry-run");
+      const dry = await reported(0, "import", "lan", "--dry-run");
       assert.match(dry, /^10\.10\.20\.50 +container [0-9a-f]{64}\n/);
       assert.match(dry, /network lan would be pool lan; 4 of 12 addresses are containers' \(dry run\)\n$/);
       assert.deepEqual(await listed(members.urls, "pools"), []);
-      assert.match(await told(1, "import", "yard"), /has kept nothing of a network called yard in this etcd/);
+      assert.match(
+        await reported(1, "import", "yard"),
+        /has kept nothing of a network called yard in this etcd/,
+      );
     });
 
     it("keeps what containers have, also of an ADD that was under way, and cni-ipam-etcd gives nothing any more", async () => {
       const seen = (await former.look()) ?? assert.fail();
-      const importing = told(0, "import", "lan");
+      const importing = reported(0, "import", "lan");
       await eventually("what was free is marked", async () =>
         (await former.look()) === undefined ? true : undefined,
       );
@@ -76,7 +79,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.match(await importing, /network lan is pool lan: 5 of 12 addresses are containers'/);
       assert.equal(await former.add("next"), undefined);
       assert.deepEqual((await listed(members.urls, "reservations")).toSorted(), [...old.values()].toSorted());
-      assert.match(await told(0, "import", "lan"), /is pool lan: 0 of 12/);
+      assert.match(await reported(0, "import", "lan"), /is pool lan: 0 of 12/);
     });
 
     it("leaves the others to containers of Berth's, until all are given", async () => {
@@ -90,7 +93,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.deepEqual(given.toSorted(), free);
       const { host, sandbox } = container(0, "one-too-many");
       assert.equal(failureOf(await host.runtime.add(sandbox)).code, 107);
-      assert.match(await told(0, "check"), /^ok/);
+      assert.match(await reported(0, "check"), /^ok/);
     });
 
     it("a DEL of such a container gives its address back, on whichever host, also after an agent was away", async () => {
@@ -109,14 +112,14 @@ if (havePartsOrSkip(["etcd"])) {
         );
       }
       assert.deepEqual(next.toSorted(), [`${one}/24`, `${two}/24`].toSorted());
-      assert.match(await told(0, "import", "lan"), /is pool lan: 0 of 12/);
-      assert.match(await told(0, "check"), /^ok/);
+      assert.match(await reported(0, "import", "lan"), /is pool lan: 0 of 12/);
+      assert.match(await reported(0, "check"), /^ok/);
     });
 
     it("refuses, naming both, what a container of each has", async () => {
       await former.write(FULL[11] ?? "", "twice");
       assert.match(
-        await told(1, "import", "lan"),
+        await reported(1, "import", "lan"),
         /10\.10\.20\.61 has two holders: container twice by cni-ipam-etcd, and claim default\/c-/,
       );
     });

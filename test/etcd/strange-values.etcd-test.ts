@@ -142,7 +142,7 @@ if (havePartsOrSkip(["etcd"])) {
     after(() => members?.close());
 
     /** Its output, once it has ended with `code`. */
-    async function told(code: number, ...args: readonly string[]): Promise<string> {
+    async function reported(code: number, ...args: readonly string[]): Promise<string> {
       const { rc, stdout, stderr } = await berthctl(members.urls, ...args);
       assert.equal(rc, code, stdout + stderr);
       return stdout + stderr;
@@ -152,19 +152,22 @@ if (havePartsOrSkip(["etcd"])) {
       /Warning: \/berth\/v1\/claim\/shop\/unread in etcd is no record .*; delete it, or restore it from a backup/;
 
     it("is listed without them, and each is named", async () => {
-      const claims = await told(0, "get", "claims", "-A");
+      const claims = await reported(0, "get", "claims", "-A");
       assert.match(claims, /^shop +read /m);
       assert.match(claims, claim);
-      assert.match(await told(0, "get", "claims", "-A", "-o", "json"), claim);
-      assert.match(await told(0, "get", "hosts"), /Warning: \/berth\/v1\/host\/host-x in etcd is no host/);
+      assert.match(await reported(0, "get", "claims", "-A", "-o", "json"), claim);
       assert.match(
-        await told(0, "get", "reservations"),
+        await reported(0, "get", "hosts"),
+        /Warning: \/berth\/v1\/host\/host-x in etcd is no host/,
+      );
+      assert.match(
+        await reported(0, "get", "reservations"),
         new RegExp(`Warning: /berth/v1/reservation/${nth(5)} `),
       );
     });
 
     it("is checked without them: each is a defect, and what they may explain is none", async () => {
-      const { findings } = JSON.parse(await told(1, "check", "-o", "json")) as {
+      const { findings } = JSON.parse(await reported(1, "check", "-o", "json")) as {
         findings: readonly { readonly kind: string; readonly subject: string }[];
       };
       const kinds = findings.map(({ kind, subject }) => `${kind} ${subject}`).toSorted();
@@ -172,12 +175,12 @@ if (havePartsOrSkip(["etcd"])) {
     });
 
     it("says of an address that it is taken, and why nobody knows by whom", async () => {
-      assert.match(await told(0, "who", nth(1)), /is held\n(.*\n)*.*shop\/read/);
+      assert.match(await reported(0, "who", nth(1)), /is held\n(.*\n)*.*shop\/read/);
       assert.match(
-        await told(0, "who", nth(5)),
+        await reported(0, "who", nth(5)),
         /is taken: what is stored of it cannot be read\n.*\n? *unread .*no record/,
       );
-      const held = await told(0, "who", nth(2));
+      const held = await reported(0, "who", nth(2));
       assert.match(held, /is taken: what is stored of it cannot be read/);
       assert.match(held, /claim +shop\/unread/);
     });
@@ -187,7 +190,7 @@ if (havePartsOrSkip(["etcd"])) {
       await assert.rejects(store.create("reservation", reservationOf(nth(5))), { code: "STATE_CORRUPT" });
       await close();
       const words = /pools are not changed before all records can be read: .*\(and 1 more: berthctl check\)/;
-      assert.match(await told(2, "delete", "pool/db"), words);
+      assert.match(await reported(2, "delete", "pool/db"), words);
       const host = await HostProcess.start({
         node: "host-a",
         urls: members.urls,

@@ -77,8 +77,8 @@ describe("what an image is made from", () => {
 });
 
 describe("the image's bill of materials", async () => {
-  const told = await script("sbom.mjs");
-  const { components, bomFormat } = JSON.parse(told) as {
+  const reported = await script("sbom.mjs");
+  const { components, bomFormat } = JSON.parse(reported) as {
     components: readonly Component[];
     bomFormat: string;
   };
@@ -86,7 +86,7 @@ describe("the image's bill of materials", async () => {
 
   it("is the same each time", async () => {
     assert.equal(bomFormat, "CycloneDX");
-    assert.equal(await script("sbom.mjs"), told);
+    assert.equal(await script("sbom.mjs"), reported);
   });
 
   it("has exactly the packages that run, Node.js, and their digests", () => {

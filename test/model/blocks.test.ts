@@ -33,11 +33,11 @@ describe("the checker of blocks", () => {
     ],
   ];
   it("finds an agent that gives from a block after it has said that it gives it back", async (t) => {
-    const told = BLOCKS.find(({ title }) => title.startsWith("an agent's word"));
-    assert.ok(told);
+    const reported = BLOCKS.find(({ title }) => title.startsWith("an agent's word"));
+    assert.ok(reported);
     const cidr = "10.0.0.2/32";
     const gives = (looksAt: "journal" | "watch alone") => {
-      return { ...told, actors: [word(cidr, "n1"), taker(cidr), watcher(cidr, Y, looksAt)] };
+      return { ...reported, actors: [word(cidr, "n1"), taker(cidr), watcher(cidr, Y, looksAt)] };
     };
     const { violation } = await explore(gives("watch alone"));
     assert.ok(violation, "no violation found");
@@ -47,11 +47,11 @@ describe("the checker of blocks", () => {
   });
 
   it("finds an agent that gives from a block by another journal while a word of the lost one is on its way", async (t) => {
-    const told = BLOCKS.find(({ title }) => title.startsWith("a word whose journal is lost"));
-    assert.ok(told);
+    const reported = BLOCKS.find(({ title }) => title.startsWith("a word whose journal is lost"));
+    assert.ok(reported);
     const cidr = "10.0.0.2/32";
     const gives = (proves: "proves" | "does not") => {
-      return { ...told, actors: [lostWord(cidr, "n1"), taker(cidr), successor(cidr, Y, proves)] };
+      return { ...reported, actors: [lostWord(cidr, "n1"), taker(cidr), successor(cidr, Y, proves)] };
     };
     const { violation } = await explore(gives("does not"));
     assert.ok(violation, "no violation found");
@@ -61,30 +61,30 @@ describe("the checker of blocks", () => {
   });
 
   it("finds a review that goes by a claim which its attempt may still withdraw for a block that has gone", async (t) => {
-    const told = BLOCKS.find(({ title: words }) =>
+    const reported = BLOCKS.find(({ title: words }) =>
       words.startsWith("a block that has cooled goes, between two"),
     );
-    assert.ok(told);
-    const [end, first, second] = told.actors;
+    assert.ok(reported);
+    const [end, first, second] = reported.actors;
     assert.ok(end && first && second);
     const liar = { ...second, store: withoutWritingAgain };
-    const { violation } = await explore({ ...told, actors: [end, first, liar] });
+    const { violation } = await explore({ ...reported, actors: [end, first, liar] });
     assert.ok(violation, "no violation found");
     t.diagnostic(narrate(violation));
     assert.match(violation.words, / had all its addresses, and was taken back without being released$/);
-    assert.equal((await explore(told)).violation, undefined);
+    assert.equal((await explore(reported)).violation, undefined);
   });
 
   for (const [title, actors] of rows) {
     it(`finds ${title}`, async (t) => {
       assert.ok(scenario);
-      const told: Scenario = { ...scenario, title, actors };
-      const { violation } = await explore(told);
+      const reported: Scenario = { ...scenario, title, actors };
+      const { violation } = await explore(reported);
       assert.ok(violation, "no violation found");
       t.diagnostic(`${title}:\n${narrate(violation)}`);
       assert.match(violation.words, TWICE);
       const honest = actors.map(({ store: _, ...actor }) => actor);
-      assert.equal((await explore({ ...told, actors: honest })).violation, undefined);
+      assert.equal((await explore({ ...reported, actors: honest })).violation, undefined);
     });
   }
 });

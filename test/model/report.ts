@@ -13,8 +13,8 @@ export function summarise(explored: Explored): string {
 export function narrate({ words, said }: Violation): string {
   const width = Math.max(0, ...said.map(({ process }) => process.length));
   const lines = said.map(({ process, call, answer }, i) => {
-    const told = answer === "" ? "" : ` -> ${answer}`;
-    return `${String(i + 1).padStart(3)}  ${process.padEnd(width)}  ${call}${told}`;
+    const reported = answer === "" ? "" : ` -> ${answer}`;
+    return `${String(i + 1).padStart(3)}  ${process.padEnd(width)}  ${call}${reported}`;
   });
   return [...lines, `then: ${words}`].join("\n");
 }

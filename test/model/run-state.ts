@@ -124,8 +124,8 @@ export class RunState {
    */
   #checkTakenBack(was: Claim): void {
     if (was.releasing === true || !isReserved(was)) return;
-    const { told, unproven } = this.versions.get(inWords(was)) ?? {};
-    if (told !== true && was.addresses.some((address) => this.#isCutIntoBlocks(address))) return;
+    const { told: reported, unproven } = this.versions.get(inWords(was)) ?? {};
+    if (reported !== true && was.addresses.some((address) => this.#isCutIntoBlocks(address))) return;
     const isWhole = was.addresses.every((address) => this.holds(address, was.nonce));
     if (isWhole && unproven?.size === 0)
       this.broken.push(`${inWords(was)} had all its addresses, and was taken back without being released`);

@@ -9,9 +9,9 @@ import { Y } from "./seeds.ts";
 import { ownGiver, SINGLES } from "./singles.ts";
 
 function scenarioOf(begins: string, change: (actor: Actor) => Actor, only = /./): Scenario {
-  const told = SINGLES.find(({ title }) => title.startsWith(begins));
-  assert.ok(told);
-  return { ...told, actors: told.actors.filter(({ name }) => only.test(name)).map(change) };
+  const reported = SINGLES.find(({ title }) => title.startsWith(begins));
+  assert.ok(reported);
+  return { ...reported, actors: reported.actors.filter(({ name }) => only.test(name)).map(change) };
 }
 
 describe("the checker of single addresses of blocks", () => {

@@ -87,7 +87,7 @@ describe("a body of any kind", () => {
         // the machine has other things to do as well
         const burden = first.cpu < second.cpu ? first : second;
         const why = /"message":"([^"]*)"/.exec(text)?.[1] ?? "";
-        console.log(told(`${kind}, ${mib} MiB`, mib, burden), status, why.slice(0, 80));
+        console.log(reported(`${kind}, ${mib} MiB`, mib, burden), status, why.slice(0, 80));
         assert.ok([200, 400].includes(status), text.slice(0, 200));
       }
     }
@@ -104,7 +104,7 @@ describe("a body of any kind", () => {
         const body = reviewOf({ annotations: { [key]: make(2 * MIB) } });
         await door.ask<Burden>();
         const { text } = await send(body);
-        console.log(told(`${key}, ${kind}`, body.length / MIB, await door.ask<Burden>()));
+        console.log(reported(`${key}, ${kind}`, body.length / MIB, await door.ask<Burden>()));
         assert.match(
           text,
           /"message":"annotation [^"]*: it is longer than [0-9]+ characters"/,
@@ -115,7 +115,7 @@ describe("a body of any kind", () => {
   });
 });
 
-function told(name: string, mib: number, { cpu, delayMost, resident, peak }: Burden): string {
+function reported(name: string, mib: number, { cpu, delayMost, resident, peak }: Burden): string {
   const whole = (bytes: number) => Math.round(bytes / MIB);
   return (
     `${name}: processor ${(cpu / mib).toFixed(1)} ms for a MiB, loop at the most ${delayMost.toFixed(1)} ms; ` +

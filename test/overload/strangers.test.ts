@@ -112,9 +112,9 @@ for (const { name, args, told: answers, isProven } of DOORS)
         const { arriving, window, deeds } = await measureAmongStrangers();
         coming.push(arriving);
         there.push(window);
-        console.log(told("quiet", quiet.at(-1)));
-        console.log(told(`${SIZE.strangers} strangers come`, arriving));
-        console.log(told(`${SIZE.strangers} strangers`, window));
+        console.log(reported("quiet", quiet.at(-1)));
+        console.log(reported(`${SIZE.strangers} strangers come`, arriving));
+        console.log(reported(`${SIZE.strangers} strangers`, window));
         console.log(JSON.stringify(deeds));
       }
       const growth = Math.max(...there.map(({ burden }) => burden.peak)) - (quiet[0]?.burden.resident ?? 0);
@@ -147,7 +147,7 @@ function percent(share: number): string {
   return `${Math.round(100 * share)} %`;
 }
 
-function told(name: string, window: Window | undefined): string {
+function reported(name: string, window: Window | undefined): string {
   if (window === undefined) return name;
   const { p50, p99, ownP50, ownP99, burden, ms: long } = window;
   const ms = (value: number) => `${value.toFixed(1)} ms`;

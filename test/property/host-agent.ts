@@ -79,8 +79,8 @@ export class HostAgent {
   async tell(): Promise<void> {
     for (const notice of [...this.untold]) {
       if (!this.isOn) return;
-      const told = await untilFault(() => this.side.claimSource.detached(notice));
-      if (told) this.untold = this.untold.filter((one) => one !== notice);
+      const reported = await untilFault(() => this.side.claimSource.detached(notice));
+      if (reported) this.untold = this.untold.filter((one) => one !== notice);
     }
   }
 

@@ -12,8 +12,8 @@ async function live({ runs, seed, blocks, interfaces }: Ask): Promise<Said> {
   const tally = new Tally();
   const singles = hasSingles(seed);
   const failure = await trial({ disks, tally, runs, seed, blocks, singles, interfaces });
-  const told = failure && (await describe(failure, { disks, blocks, singles, interfaces }));
-  return { counts: tally.counts(), ...(told !== undefined && { told }) };
+  const reported = failure && (await describe(failure, { disks, blocks, singles, interfaces }));
+  return { counts: tally.counts(), ...(reported !== undefined && { told: reported }) };
 }
 
 let isLiving = false;

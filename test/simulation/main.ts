@@ -38,14 +38,14 @@ async function liveAgain(seed: number, path: string, tally: Tally): Promise<stri
   const [blocks, interfaces] = [values.blocks !== "", values.interfaces !== ""];
   const singles = hasSingles(seed);
   const failure = await trial({ disks, tally, seed, runs: 1, path, blocks, singles, interfaces });
-  const told = failure && (await describe(failure, { disks, blocks, singles, interfaces }));
+  const reported = failure && (await describe(failure, { disks, blocks, singles, interfaces }));
   disks.close();
-  return told;
+  return reported;
 }
 
 const seed = numberOf(values.seed, Math.trunc(performance.timeOrigin % 1e9));
 const again = new Tally();
-const { tally, told } =
+const { tally, told: reported } =
   values.at === ""
     ? await live({
         runs: numberOf(values.runs, 0),
@@ -56,10 +56,10 @@ const { tally, told } =
         onSeed: (done, soFar) => console.log(`seed ${done}: ${progress(soFar)}`),
       })
     : { tally: again, told: await liveAgain(seed, values.at, again) };
-if (told === undefined) {
+if (reported === undefined) {
   console.log(tally.lines().join("\n"));
   console.log(`no invariant was broken: ${progress(tally)}`);
 } else {
-  console.log(told);
+  console.log(reported);
   process.exitCode = 1;
 }

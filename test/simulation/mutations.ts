@@ -131,13 +131,13 @@ export function takingAnyway(store: Store): Store {
 /** What a review says is written there and then, as if its pod were there. */
 export const writingAtReview: FaultInjection = {
   reviewed: async (context, inventory, pod) => {
-    const told = admissionAnswerOf(pod.metadata.annotations);
+    const reported = admissionAnswerOf(pod.metadata.annotations);
     const { namespace: name } = pod.metadata;
     const namespace = await inventory.namespace(name);
-    if (told === undefined || namespace === undefined) return;
-    const of = { pod: podMetadata(pod, name), namespace, told };
+    if (reported === undefined || namespace === undefined) return;
+    const of = { pod: podMetadata(pod, name), namespace, answer: reported };
     const allocation = await requestAsAnswered(context, inventory, of);
-    if (allocation !== undefined && !isRefusal(allocation)) await settleAnswer(context, allocation, told);
+    if (allocation !== undefined && !isRefusal(allocation)) await settleAnswer(context, allocation, reported);
   },
 };
 

@@ -46,8 +46,8 @@ function isNeeded(world: World, { record: claim }: Stored<"claim">): boolean {
 /** A pod that is there and has not ended was told that it has it. */
 function isTold({ cluster }: World, { name, binding }: Claim): boolean {
   return cluster.all("Pod").some(({ metadata }) => {
-    const told = admissionAnswerOf(metadata.annotations);
-    const its = told?.claim === name && told.token === (binding?.token ?? "");
+    const reported = admissionAnswerOf(metadata.annotations);
+    const its = reported?.claim === name && reported.token === (binding?.token ?? "");
     return its && cluster.pod(metadata.namespace, metadata.name)?.ended === false;
   });
 }
@@ -72,16 +72,19 @@ function isInUse({ nodes }: World, address: string): boolean {
  */
 function waitsInVain(world: World, node: Node, pod: Pod): string | undefined {
   const there = world.cluster.pod(pod.namespace, pod.name);
-  const told = admissionAnswerOf(pod.annotations);
-  if (there?.uid !== pod.uid || there.ended || told === undefined) return undefined;
+  const reported = admissionAnswerOf(pod.annotations);
+  if (there?.uid !== pod.uid || there.ended || reported === undefined) return undefined;
   if (node.currentOf(pod)?.phase === "up") return undefined;
-  const claim = world.records.get("claim", claimKey({ namespace: pod.namespace, name: told.claim }))?.record;
+  const claim = world.records.get(
+    "claim",
+    claimKey({ namespace: pod.namespace, name: reported.claim }),
+  )?.record;
   if (claim === undefined || claim.binding?.podName === "" || isBoundToLiving(world, claim)) return undefined;
   // a person made one of that name when the pod's own was given back under it: it is for whoever is called so
   if (claim.handMade === true && claim.name !== pod.name) return undefined;
   if (isKeptFromStranger(world, pod, claim) || isBrokenOff(world, pod, claim)) return undefined;
   if (isGivenBack(world, pod, claim)) return undefined;
-  if (told.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
+  if (reported.addresses.some((address) => isInUse(world, address) || !isFor(world, address, claim)))
     return undefined;
   if (claim.binding === undefined)
     return `pod ${pod.name}/${pod.uid} waits for claim ${claim.name}, which is bound to nobody`;
@@ -99,8 +102,8 @@ function isKeptFromStranger(
   claim: Claim,
 ): boolean {
   if (!isOfWorkload(claim) || !staysWithWorkload(cluster, claim)) return false;
-  const told = admissionAnswerOf(annotations)?.addresses ?? [];
-  if (told.toSorted().join() === claim.addresses.toSorted().join()) return false;
+  const reported = admissionAnswerOf(annotations)?.addresses ?? [];
+  if (reported.toSorted().join() === claim.addresses.toSorted().join()) return false;
   const { kind, name: ownerName } = claim.identity;
   const workload = cluster.find(kind, namespace, ownerName);
   const owner = objectIn(cluster.find("Pod", namespace, name))?.metadata.owner;
@@ -114,8 +117,8 @@ function isKeptFromStranger(
 function isBrokenOff({ clients }: World, { uid, annotations }: Pod, claim: Claim): boolean {
   const request = readRequest(annotations);
   if (!clients.brokenOff.has(uid) || isRefusal(request) || requestsAddress(request)) return false;
-  const told = admissionAnswerOf(annotations)?.addresses ?? [];
-  return told.toSorted().join() !== claim.addresses.toSorted().join();
+  const reported = admissionAnswerOf(annotations)?.addresses ?? [];
+  return reported.toSorted().join() !== claim.addresses.toSorted().join();
 }
 
 /**

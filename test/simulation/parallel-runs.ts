@@ -48,12 +48,12 @@ export interface Said {
 /** Until all are lived, or one has failed; those that are under way are waited for. */
 export async function live({ runs, seed, processes, blocks, interfaces, onSeed }: Campaign): Promise<Lived> {
   const tally = new Tally();
-  let told: string | undefined;
+  let reported: string | undefined;
   let begun = 0;
   const work = async () => {
     // read and compiled once: that takes as long as some forty lives
     const child = fork(join(import.meta.dirname, "batch.ts"));
-    while (told === undefined && begun * RUNS_OF_A_SEED < runs) {
+    while (reported === undefined && begun * RUNS_OF_A_SEED < runs) {
       const n = begun++;
       const ask = {
         runs: Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED),
@@ -63,13 +63,13 @@ export async function live({ runs, seed, processes, blocks, interfaces, onSeed }
       };
       const said = await liveSeed(child, ask);
       tally.add(said.counts);
-      told ??= said.told;
+      reported ??= said.told;
       onSeed?.(ask.seed, tally);
     }
     child.disconnect();
   };
   await Promise.all(Array.from({ length: processes }, work));
-  return { tally, told };
+  return { tally, told: reported };
 }
 
 async function liveSeed(child: ChildProcess, ask: Ask): Promise<Said> {

@@ -36,7 +36,9 @@ export function podOf({ metadata, spec }: KubeObject): Pod {
     node: spec.text("nodeName"),
     annotations,
     assigned,
-    further: [...new Set((assigned ?? []).flatMap((told) => told.split("@")[1] ?? []))].filter(isFurther),
+    further: [...new Set((assigned ?? []).flatMap((reported) => reported.split("@")[1] ?? []))].filter(
+      isFurther,
+    ),
     tellsUid,
     terminating: false,
   };
@@ -48,8 +50,8 @@ function isFurther(name: string): boolean {
 
 /** Of what it was told, the addresses of that interface; of one that names none, all. */
 export function assignedOn({ assigned }: Pod, name: string): readonly string[] | undefined {
-  return assigned?.flatMap((told) => {
-    const [address = "", on = name] = told.split("@");
+  return assigned?.flatMap((reported) => {
+    const [address = "", on = name] = reported.split("@");
     return on === name ? [address] : [];
   });
 }

@@ -95,7 +95,7 @@ export class RemoteStore implements Store {
     return this.#process.call({
       what: () => `replace ${kind} ${revision(seen)} by ${describe(kind, next)}`,
       act: () => this.#replace(kind, seen, next),
-      tell: told,
+      tell: reported,
     });
   }
 
@@ -117,7 +117,7 @@ export class RemoteStore implements Store {
         if (result.kind === "replaced") this.#told("claim", result.stored);
         return result;
       },
-      tell: told,
+      tell: reported,
     });
   }
 
@@ -126,7 +126,7 @@ export class RemoteStore implements Store {
     return this.#process.call({
       what: () => `report ${seen.key} ${revision(seen)} ${word}`,
       act: () => this.#records.reportBlock(seen, status),
-      tell: told,
+      tell: reported,
     });
   }
 
@@ -211,7 +211,7 @@ function changeOf<K extends Kind>({ key, after }: Written): Change<K> {
   return after === undefined ? { type: "gone", key } : { type: "put", stored: after as Stored<K> };
 }
 
-function told(result: ReplaceResult<Kind>): string {
+function reported(result: ReplaceResult<Kind>): string {
   return result.kind === "replaced" ? `replaced ${revision(result.stored)}` : "CONFLICT";
 }
 

@@ -39,14 +39,16 @@ export function sayingOf(pod: KubeObject): Saying | undefined {
 
 function readSaying(pod: KubeObject): Saying | undefined {
   const { namespace, annotations, labels } = pod.metadata;
-  const told = admissionAnswerOf(annotations);
+  const reported = admissionAnswerOf(annotations);
   const request = readRequest(annotations);
-  if (told === undefined || isRefusal(request)) return undefined;
+  if (reported === undefined || isRefusal(request)) return undefined;
   const origin = podMetadata(pod, namespace);
-  const podIdentity = identityOf(told.claim === anonymousName(told.token) ? { ...origin, name: "" } : origin);
-  const claim = `${namespace}/${told.claim}`;
+  const podIdentity = identityOf(
+    reported.claim === anonymousName(reported.token) ? { ...origin, name: "" } : origin,
+  );
+  const claim = `${namespace}/${reported.claim}`;
   const { kind, name } = podIdentity.identity;
-  const aspects = { addresses: wordsOf(told.addresses), owner: `${kind} ${name}` };
+  const aspects = { addresses: wordsOf(reported.addresses), owner: `${kind} ${name}` };
   if (!requestsAddress(request)) return { claim, aspects };
   const facts = { name: namespace, labels: {}, annotations: {} };
   const input = {
@@ -55,12 +57,14 @@ function readSaying(pod: KubeObject): Saying | undefined {
     namespace: facts,
     podLabels: labels,
     start: 0,
-    token: told.token,
+    token: reported.token,
     now: 0,
   };
   const slots = podIdentity.kind === "set" && request.entries !== undefined;
   const allocations = slots ? slotRequests(input, podIdentity.workload) : [requestFor(input)];
-  const own = allocations.find((allocation) => !isRefusal(allocation) && allocation.key.name === told.claim);
+  const own = allocations.find(
+    (allocation) => !isRefusal(allocation) && allocation.key.name === reported.claim,
+  );
   if (own === undefined || isRefusal(own)) return { claim, aspects };
   const { retention, request: wanted } = own;
   return {

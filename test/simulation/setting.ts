@@ -87,7 +87,7 @@ export function processDeps(process: Process, setting: Setting, role: Role): Pro
   const inventory = injection.inventory?.(cluster, role) ?? cluster;
   const { random } = process;
   const anchored = new AnchoredClock(process.clock);
-  anchored.told(BEGIN + process.post.schedule.time); // the first answer of the store says so, as an API server's does
+  anchored.observe(BEGIN + process.post.schedule.time); // the first answer of the store says so, as an API server's does
   const clock = injection.clock?.(process.clock) ?? anchored;
   const half = (): Half => (process.post.name.endsWith("0") ? "even" : "odd");
   const spread = new Spread(clock, half);

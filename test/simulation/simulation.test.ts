@@ -29,14 +29,14 @@ describe("random lives of a small cluster", () => {
 
   it(`keep the invariants after every step of up to ${MOST_STEPS}, and are eventful`, async (t) => {
     t.diagnostic(`BERTH_SEED=${SEED}`);
-    const { tally, told } = await live({
+    const { tally, told: reported } = await live({
       runs: RUNS,
       seed: SEED,
       processes: availableParallelism(),
       blocks: "half",
       interfaces: "third",
     });
-    assert.equal(told, undefined);
+    assert.equal(reported, undefined);
     assert.equal(tally.runs, RUNS);
     t.diagnostic(`${tally.runs} lives, ${tally.events} events`);
     const lines = tally.lines().join("\n");

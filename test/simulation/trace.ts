@@ -7,8 +7,8 @@ const TOLD_QUIETLY = /^(hears news of|wakes after)/;
 
 /** The story of a run, a line for each step: when, who, what, and what came of it. */
 export function traceOf(lines: readonly Line[]): string[] {
-  const told = lines.filter(({ what, outcome }) => outcome !== "" || !TOLD_QUIETLY.test(what));
-  return told.map(({ at, who, what, outcome }) => {
+  const reported = lines.filter(({ what, outcome }) => outcome !== "" || !TOLD_QUIETLY.test(what));
+  return reported.map(({ at, who, what, outcome }) => {
     const time = `${(at / 1_000).toFixed(3)} s`.padStart(12);
     return `${time}  ${who.padEnd(10)}  ${what}${outcome === "" ? "" : `  ->  ${outcome}`}`;
   });

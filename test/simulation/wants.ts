@@ -26,8 +26,8 @@ export function wantOf(cluster: Cluster, claim: Claim): Want {
  */
 export function isNamesakeOnly({ uid, annotations }: PodState, { name, binding }: Claim): boolean {
   if (uid === binding?.podUID) return false;
-  const told = annotations[ASSIGNED_CLAIM];
-  if (told !== undefined) return told !== name;
+  const reported = annotations[ASSIGNED_CLAIM];
+  if (reported !== undefined) return reported !== name;
   return binding?.podUID !== "" && !Object.keys(annotations).some((key) => ASKING.has(key));
 }
 

@@ -298,10 +298,10 @@ describe("interfaces", () => {
 
   it("E0616 pools by interface: an address of each, kept for the next pod, and another where one is taken", async () => {
     const asks = { "berth.dev/pools": "db/IPv4,vlan@net1", "berth.dev/sticky": "true", [NETWORKS]: "vlan" };
-    const told: string[] = [];
+    const reported: string[] = [];
     for (let round = 0; round < 2; round++) {
       const kept = await site.api.create(pod("shop", "pools", asks));
-      told.push(kept.metadata.annotations?.["berth.dev/addresses"] ?? "");
+      reported.push(kept.metadata.annotations?.["berth.dev/addresses"] ?? "");
       const [eth0 = "", net1 = ""] = await addresses(sandboxOf(kept), "eth0", "net1");
       assert.match(eth0, /^10\.20\.0\.\d+\/24$/);
       assert.match(net1, /^10\.40\.0\.\d+\/24$/);
@@ -314,7 +314,7 @@ describe("interfaces", () => {
       await ended("shop/pools");
       await site.api.delete(kept);
     }
-    assert.equal(told[0], told[1], "the next pod has them on the same interfaces");
+    assert.equal(reported[0], reported[1], "the next pod has them on the same interfaces");
     await site.api.create(pod("shop", "first", { [IPS]: "10.30.0.120@net1" }));
     const any = { [IPS]: "10.20.0.120,10.30.0.120@net1", "berth.dev/fallback": "any" };
     const kept = await site.api.create(pod("shop", "any", any));

@@ -84,13 +84,13 @@ describe("the guard over pods in a cluster", () => {
   it("refuses a pod that asks for nothing and was given what its claim had before, by a copy that was behind", async () => {
     await using world = await openWorld({ pools: POOLS });
     await createPod(world, pod("a", { annotations: PIN }), "a");
-    const told = { "berth.dev/claim": "a", "berth.dev/addresses": "10.20.0.71" };
-    const plain = pod("a", { annotations: told, uid: "uid-2" });
+    const reported = { "berth.dev/claim": "a", "berth.dev/addresses": "10.20.0.71" };
+    const plain = pod("a", { annotations: reported, uid: "uid-2" });
     assert.equal(
       await said(world, "/validate/pods", plain),
       "CLAIM_CHANGED: claim shop/a holds 10.20.0.70 now, and this pod was given 10.20.0.71 while another one of its name was on its way; create it again",
     );
-    const asTold = { ...told, "berth.dev/addresses": "10.20.0.70" };
+    const asTold = { ...reported, "berth.dev/addresses": "10.20.0.70" };
     assert.equal(await said(world, "/validate/pods", pod("a", { annotations: asTold })), "");
     // the copy that is behind is this one
     const seen = (await world.authority.get("claim", "shop/a")) ?? assert.fail();

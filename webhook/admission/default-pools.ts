@@ -16,7 +16,7 @@ import type { AdmissionContext } from "./admission-context.ts";
 import { disclosed } from "./disclosure.ts";
 
 /** Pools may be made and opened after the namespace, so that nothing of this is a reason to refuse it. */
-export async function toldOfDefaultPools(
+export async function warningsOfDefaultPools(
   { context: { view }, catchUp, readAccess: access }: AdmissionContext,
   { userInfo: user }: AdmissionRequest,
   object: KubeObject,
@@ -28,8 +28,10 @@ export async function toldOfDefaultPools(
   const words = await Promise.all(
     found.map(async (one) => (access === undefined ? one : await disclosed({ view, access }, caller, one))),
   );
-  const told = words.map(({ message }) => `annotation ${POOLS}: ${message}; until then its pods are refused`);
-  return [...new Set(told)];
+  const warnings = words.map(
+    ({ message }) => `annotation ${POOLS}: ${message}; until then its pods are refused`,
+  );
+  return [...new Set(warnings)];
 }
 
 function objections(view: RecordReader, { metadata }: KubeObject): Refusal[] {

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { macOn } from "../../allocator/model/interface-macs.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { DIALECT_POOLS } from "../../test/support/dialect-cases.ts";
 import {
   annotationsOf,
@@ -87,13 +87,13 @@ describe("mixtures of systems' annotations", () => {
         assert.equal(deniedAs(judged), "");
         for (const [n, macs] of [before, after].entries()) {
           const made = (await handled(asking(macs), `u${n}`)) ?? assert.fail("it was refused");
-          const told = annotationsOf(made)["berth.dev/addresses"]?.split(",") ?? [];
+          const reported = annotationsOf(made)["berth.dev/addresses"]?.split(",") ?? [];
           assert.ok(
-            told.some((one) => one.split("@")[0] === pair[1]),
-            told.join(),
+            reported.some((one) => one.split("@")[0] === pair[1]),
+            reported.join(),
           );
           const claim = (await world.all("claim")).find(({ record }) => record.name === "web-1");
-          assert.deepEqual(toldOf(claim?.record ?? assert.fail()), told);
+          assert.deepEqual(formatHolding(claim?.record ?? assert.fail()), reported);
           const mac = asking(macs)["berth.dev/mac"]?.split(";")[1];
           assert.equal(macOn(claim?.record ?? assert.fail(), "eth0"), mac);
           await validatePods(host)(review(made, "DELETE", { object: null, oldObject: made }), NEVER);
@@ -149,7 +149,7 @@ describe("mixtures of systems' annotations", () => {
         for (const one of await world.all("reservation")) await world.store.remove("reservation", one);
         if (claim !== undefined) await world.store.remove("claim", claim);
         await world.settle();
-        const given = claim && toldOf(claim.record);
+        const given = claim && formatHolding(claim.record);
         judgeMacs(annotations, given, String(answer.warnings));
         judge(annotations, given, String(answer.warnings));
       }),
@@ -177,8 +177,8 @@ describe("mixtures of systems' annotations", () => {
         assert.equal(first.allowed, rehearsed.allowed, `${deniedAs(first)} | ${deniedAs(rehearsed)}`);
         await world.settle();
         if (first.allowed) {
-          const told = annotationsOf(await secondReview(admission, object, first))["berth.dev/addresses"];
-          const given = told?.split(",") ?? [];
+          const reported = annotationsOf(await secondReview(admission, object, first))["berth.dev/addresses"];
+          const given = reported?.split(",") ?? [];
           const isOfFirst = (one: string) => !one.includes("@") || one.endsWith("@eth0");
           if (Object.keys(space).length > 0)
             assert.ok(given.some(isOfFirst), `${JSON.stringify(space)}: ${given.join()}`);

@@ -119,11 +119,11 @@ describe("a value that berth cannot read", () => {
       fc.asyncProperty(fc.constantFrom(...keys), text, async (key, parts) => {
         const value = parts.map((one) => one.join("")).join("|");
         const answer = await asking(world, { [key]: value });
-        const told = String(answer.warnings);
+        const reported = String(answer.warnings);
         const isOurs = parts.some(([, one]) => ["10.20.0.7", "fd00:20::7", "web"].includes(one));
-        assert.ok(!(isOurs && /cannot be read/.test(told)), `${key}=${value} was left`);
+        assert.ok(!(isOurs && /cannot be read/.test(reported)), `${key}=${value} was left`);
         if (!isOurs)
-          assert.ok(answer.allowed && /left to/.test(told), `${key}=${value}: ${answer.status?.message}`);
+          assert.ok(answer.allowed && /left to/.test(reported), `${key}=${value}: ${answer.status?.message}`);
       }),
       { numRuns: runsOf(600, 100) },
     );

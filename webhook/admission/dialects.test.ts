@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { macOn } from "../../allocator/model/interface-macs.ts";
-import { addressesOn, toldOf } from "../../allocator/model/interfaces.ts";
+import { addressesOn, formatHolding } from "../../allocator/model/interfaces.ts";
 import { isIn } from "../../allocator/planning/pool-choice.ts";
 import { DIALECT_CASES, DIALECT_POOLS, type DialectCase } from "../../test/support/dialect-cases.ts";
 import { addr, parsed, poolRecord } from "../../test/support/fixtures.ts";
@@ -103,7 +103,7 @@ describe("the example of each system's own documents", () => {
     await world.settle();
     const [claim] = await world.all("claim");
     assert.match(
-      toldOf(claim?.record ?? assert.fail()).join(),
+      formatHolding(claim?.record ?? assert.fail()).join(),
       /^172\.22\.40\.\d+@net0,172\.22\.41\.\d+@net1$/,
     );
   });
@@ -124,7 +124,7 @@ describe("the example of each system's own documents", () => {
     );
     await world.settle();
     const [claim] = await world.all("claim");
-    assert.deepEqual(toldOf(claim?.record ?? assert.fail()), ["10.10.1.20@net1", "10.20.0.7@eth0"]);
+    assert.deepEqual(formatHolding(claim?.record ?? assert.fail()), ["10.10.1.20@net1", "10.20.0.7@eth0"]);
     const others = JSON.stringify([{ name: "other", ips: ["10.99.0.7/24"] }]);
     for (const value of [others, "lan, web@net5", '[{"name":"lan"}]']) {
       const plain = pod("b", { annotations: { "k8s.v1.cni.cncf.io/networks": value } });

@@ -111,7 +111,7 @@ describe("what a refusal tells", () => {
 
   it("is the same for pools that are closed, that do not exist and for addresses of either", async () => {
     await using world = await worldWithHolder();
-    const told = new Set<string>();
+    const reported = new Set<string>();
     for (const asks of [
       { pools: "secret" },
       { pools: "nowhere" },
@@ -119,10 +119,10 @@ describe("what a refusal tells", () => {
       { ips: "10.40.0.0" },
       { ips: "192.0.2.1" },
     ]) {
-      told.add(await toldTo(world, [CLAIMS_OF_BANK], { namespace: "shop", ...asks }));
+      reported.add(await toldTo(world, [CLAIMS_OF_BANK], { namespace: "shop", ...asks }));
     }
     assert.deepEqual(
-      [...told],
+      [...reported],
       [
         'POOL_FORBIDDEN: what is asked for is in no pool that is open to it in namespace shop; open to all: "db"; ask whoever runs the network',
       ],

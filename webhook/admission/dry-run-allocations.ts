@@ -57,7 +57,7 @@ async function previewAll(
   allocations: readonly AllocationRequest[],
   tell: boolean,
 ): Promise<string[] | Objection> {
-  const told: string[] = [];
+  const warnings: string[] = [];
   const keeping: string[] = [];
   const fallen: string[] = [];
   const claimedEarlier = new Set<Address>();
@@ -67,7 +67,7 @@ async function previewAll(
     if (isRefusal(would)) {
       const words = await wordsFor(context, allocation, would, own);
       if (typeof words !== "string") return words;
-      told.push(words);
+      warnings.push(words);
       continue;
     }
     for (const { address } of would.addresses) claimedEarlier.add(address);
@@ -76,10 +76,10 @@ async function previewAll(
     // a slot's next pod takes any free entry
     const kept = identity.ordinal === undefined ? undefined : describeKept(key.name, would);
     if (kept !== undefined) keeping.push(kept);
-    else if (tell) told.push(describeDryRun(key.name, would));
+    else if (tell) warnings.push(describeDryRun(key.name, would));
   }
   const shown = tell ? (words: string[]) => words : firstOf;
-  return [...shown(keeping), ...shown(fallen), ...told];
+  return [...shown(keeping), ...shown(fallen), ...warnings];
 }
 
 /** The pods of a list's slots have no names yet. */

@@ -8,7 +8,7 @@ import { bind, isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { claimKey, isReserved } from "../../allocator/model/claim.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import {
   type AdmissionRequest,
@@ -38,11 +38,11 @@ export async function reviewEmbeddedPod(
   if (wrong !== undefined) return denied(request.uid, wrong);
   const there = await anotherOf(admission, request.operation, pod);
   if (there !== undefined) return denied(request.uid, there, 409);
-  const told = admitForeign(admission, request, pod);
-  if (request.dryRun || !told.allowed) return told;
+  const answer = admitForeign(admission, request, pod);
+  if (request.dryRun || !answer.allowed) return answer;
   const refusal =
     (await bindByToken(admission, pod)) ?? (await keepPod(admission, objects, request.operation, pod));
-  return refusal === undefined ? told : denied(request.uid, refusal);
+  return refusal === undefined ? answer : denied(request.uid, refusal);
 }
 
 function asChanged(
@@ -151,8 +151,8 @@ async function confirmClaim(
   const change = { kind: "claim", key, doing: "its pod was admitted" } as const;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || !isReserved(seen.record)) return released(key);
-    const told = admissionAnswerOf(annotations)?.words ?? [];
-    if (!isSame(told, toldOf(seen.record))) return movedOn(seen.record, told);
+    const assigned = admissionAnswerOf(annotations)?.words ?? [];
+    if (!isSame(assigned, formatHolding(seen.record))) return movedOn(seen.record, assigned);
     const next = { ...seen.record, admittedAt: clock.now() };
     const { kind } = await store.replace("claim", seen, next);
     return kind === "replaced" ? undefined : kind;

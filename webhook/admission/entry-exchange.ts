@@ -153,10 +153,10 @@ function circleIn(waits: readonly Wait[]): readonly Wait[] | undefined {
 }
 
 function inCircle(circle: readonly Wait[]): Refusal {
-  const told = circle.slice(0, 4).map(saidOf).join(", and ");
+  const described = circle.slice(0, 4).map(saidOf).join(", and ");
   return refuse(
     "ADDRESS_TAKEN",
-    `these wait for each other for ever: ${told}; give one of them an address that is free first, and exchange them in two steps`,
+    `these wait for each other for ever: ${described}; give one of them an address that is free first, and exchange them in two steps`,
     detailsOf(circle[0]),
   );
 }

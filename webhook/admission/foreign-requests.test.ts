@@ -155,18 +155,18 @@ describe("a request to another system", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const own = { ...ASKING, "cni.projectcalico.org/ipAddrs": '["10.20.0.70"]' };
     const web = workload("Deployment", "web", { own });
-    const told = async (over: Partial<AdmissionContext>) => {
+    const reported = async (over: Partial<AdmissionContext>) => {
       const { embedded: _, ...admission } = world.admission;
       const handle = validateWorkloads({ ...admission, ...over });
       return (await handle(review(web), new AbortController().signal)).warnings ?? [];
     };
     const words = (key: string) =>
       `annotation cni.projectcalico.org/${key} on the Deployment itself is nothing to berth, and Calico looks at pods; what they ask for stands in spec.template.metadata.annotations`;
-    assert.deepEqual((await told({})).slice(1), [words("ipAddrsNoIpam")]);
-    assert.deepEqual(await told({ dialects: { calico: "none" } }), [
+    assert.deepEqual((await reported({})).slice(1), [words("ipAddrsNoIpam")]);
+    assert.deepEqual(await reported({ dialects: { calico: "none" } }), [
       words("ipAddrs"),
       words("ipAddrsNoIpam"),
     ]);
-    assert.equal((await told({ foreignRequests: "ignore" })).length, 1);
+    assert.equal((await reported({ foreignRequests: "ignore" })).length, 1);
   });
 });

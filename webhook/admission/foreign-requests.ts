@@ -78,9 +78,9 @@ export function judgeAside(
     ...nearMisses(annotations, dialects),
     ...forNamespacesAlone(annotations, dialects),
   ];
-  const told = judgeForeign({ asks: left, beside }, choice);
-  if (isRefusal(told)) return told;
-  return [...told, ...unmadeInterfaces(withoutUnread(annotations, dialects), embedded !== undefined)];
+  const judged = judgeForeign({ asks: left, beside }, choice);
+  if (isRefusal(judged)) return judged;
+  return [...judged, ...unmadeInterfaces(withoutUnread(annotations, dialects), embedded !== undefined)];
 }
 
 /** Lets a pod through, with what it newly asks of other systems told; or refuses it for that. */
@@ -91,8 +91,8 @@ export function admitForeign(
   warnings: readonly string[] = [],
 ): AdmissionResponse {
   if (isExempt(pod)) return allowed(request.uid, warnings);
-  const told = judge(admission, newlyIn(pod.metadata.annotations, beforeOf(request)?.metadata.annotations));
-  return isRefusal(told) ? denied(request.uid, told) : allowed(request.uid, [...told, ...warnings]);
+  const judged = judge(admission, newlyIn(pod.metadata.annotations, beforeOf(request)?.metadata.annotations));
+  return isRefusal(judged) ? denied(request.uid, judged) : allowed(request.uid, [...judged, ...warnings]);
 }
 
 /** A pod that is reviewed only for its labels or for what it asks of other systems: it never came to `/mutate/pods`, and its namespace's defaults are not for it. */
@@ -135,11 +135,11 @@ export function foreignInNamespace(
 ): readonly string[] | Refusal {
   const added = newlyIn(annotations, beforeOf(request)?.metadata.annotations);
   const { view } = admission.context;
-  const told = foreignDefaults(added, admission.dialects);
+  const defaults = foreignDefaults(added, admission.dialects);
   const left = leftDefaults(view, added, admission.dialects);
   const choice = admission.foreignRequests ?? "warn";
-  const beside = [...told.beside, ...unreadDefaults(admission, annotations)];
-  return judgeForeign({ asks: [...told.asks, ...left], beside }, choice);
+  const beside = [...defaults.beside, ...unreadDefaults(admission, annotations)];
+  return judgeForeign({ asks: [...defaults.asks, ...left], beside }, choice);
 }
 
 /** Of what is for Berth, as a name of a pool shows, and cannot be read: every pod of the namespace would be refused for it. */

@@ -23,7 +23,11 @@ import { createHandlers } from "./routes.ts";
 const ASKS = { "berth.dev/pools": "db" };
 
 /** What the review is told: the annotations, or the refusal. */
-async function told(world: World, object: Json, holds?: Limiter): Promise<Record<string, string> | string> {
+async function reported(
+  world: World,
+  object: Json,
+  holds?: Limiter,
+): Promise<Record<string, string> | string> {
   const { embedded: _, ...admission } = world.admission;
   const handlers = createHandlers({ ...admission, ...(holds && { holds }) });
   const response = await handlers["/mutate/pods"](review(object), new AbortController().signal);
@@ -34,11 +38,11 @@ async function told(world: World, object: Json, holds?: Limiter): Promise<Record
 describe("a forged review", () => {
   it("under the name of another pod's claim is not told that pod's token", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const own = await told(world, pod("", { generateName: "etl-", annotations: ASKS }));
+    const own = await reported(world, pod("", { generateName: "etl-", annotations: ASKS }));
     assert.ok(typeof own !== "string", String(own));
     const [claim = "", token = ""] = [own["berth.dev/claim"], own["berth.dev/token"]];
     assert.notEqual(token, "");
-    const forged = await told(world, pod(claim, { annotations: ASKS }));
+    const forged = await reported(world, pod(claim, { annotations: ASKS }));
     assert.ok(!JSON.stringify(forged).includes(token), JSON.stringify(forged));
     assert.match(
       String(forged),
@@ -50,12 +54,12 @@ describe("a forged review", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await send(world, "/validate/claims", claimObject("win11", { request: { addresses: ["10.20.0.70"] } }));
     const owner = ownedBy("VirtualMachineInstance", "win11", "kubevirt.io/v1");
-    const own = await told(world, pod("virt-launcher-win11-x", { owner }));
+    const own = await reported(world, pod("virt-launcher-win11-x", { owner }));
     assert.ok(typeof own !== "string", String(own));
     const { "berth.dev/token": token = "" } = own;
     assert.notEqual(token, "");
     for (const annotations of [{}, ASKS, { "berth.dev/ips": "10.20.0.70" }]) {
-      const forged = await told(world, pod("win11", { annotations }));
+      const forged = await reported(world, pod("win11", { annotations }));
       assert.ok(!JSON.stringify(forged).includes(token), JSON.stringify(forged));
     }
   });
@@ -63,7 +67,7 @@ describe("a forged review", () => {
   it("takes no more than the limit, be it a claim, a slot or an address beside a claim", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const ips = (address: string) => ({ annotations: { "berth.dev/ips": address } });
-    assert.equal(typeof (await told(world, pod("victim", ips("10.20.0.70")))), "object");
+    assert.equal(typeof (await reported(world, pod("victim", ips("10.20.0.70")))), "object");
     const deps = { clock: world.clock, log: noopLogger, view: world.cache };
     const holds = new PendingClaimLimiter(deps, { perNamespace: 3, inAll: 10 });
     for (const object of [
@@ -71,7 +75,7 @@ describe("a forged review", () => {
       deploymentPod("web", ips("10.20.0.72;10.20.0.73;10.20.0.74")),
       pod("victim", ips("10.20.0.75")),
     ])
-      assert.equal(typeof (await told(world, object, holds)), "object", JSON.stringify(object));
+      assert.equal(typeof (await reported(world, object, holds)), "object", JSON.stringify(object));
     assert.equal(holds.size, 3);
     const before = world.dump();
     for (const object of [
@@ -80,10 +84,10 @@ describe("a forged review", () => {
       pod("victim", ips("10.20.0.77")),
     ])
       assert.match(
-        String(await told(world, object, holds)),
+        String(await reported(world, object, holds)),
         /^LIMIT_REACHED: namespace shop has 3 claims and addresses /,
       );
     assert.equal(world.dump(), before);
-    assert.equal(typeof (await told(world, pod("victim", ips("10.20.0.70")), holds)), "object");
+    assert.equal(typeof (await reported(world, pod("victim", ips("10.20.0.70")), holds)), "object");
   });
 });

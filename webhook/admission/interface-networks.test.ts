@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { poolRecord } from "../../test/support/fixtures.ts";
 import { applied, claimObject, deniedAs, namespaceObject, pod, review } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
@@ -24,7 +24,7 @@ async function asked(world: World, annotations: Labels): Promise<string> {
   if (denied !== "") return denied;
   await world.settle();
   const [claim] = await world.all("claim");
-  return toldOf(claim?.record ?? assert.fail()).join();
+  return formatHolding(claim?.record ?? assert.fail()).join();
 }
 
 describe("an interface of a network", () => {

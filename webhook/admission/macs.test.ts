@@ -6,7 +6,7 @@ import type { Labels } from "../../allocator/base/ports.ts";
 import { addressOfMac } from "../../allocator/ip/mac.ts";
 import type { ForeignChoice } from "../../allocator/manifest/foreign-requests.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { poolRecord } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,
@@ -53,9 +53,9 @@ async function asking(
   return await mutatePods({ ...admission, ...chosen })(review(pod(name, { annotations }), "CREATE"), NEVER);
 }
 
-async function told(world: World): Promise<readonly string[]> {
+async function reported(world: World): Promise<readonly string[]> {
   await world.settle();
-  return (await world.all("claim")).flatMap(({ record }) => toldOf(record));
+  return (await world.all("claim")).flatMap(({ record }) => formatHolding(record));
 }
 
 describe("a MAC address in another system's words", () => {
@@ -72,7 +72,7 @@ describe("a MAC address in another system's words", () => {
       const answer = await asking(world, { ...IP, [key]: OURS, "v1.multus-cni.io/default-network": "lan" });
       assert.equal(answer.allowed, true, answer.status?.message);
       assert.equal(answer.warnings, undefined, key);
-      assert.deepEqual(await told(world), ["10.20.0.7@eth0", "fe80::ff:fe00:51@mac-eth0"]);
+      assert.deepEqual(await reported(world), ["10.20.0.7@eth0", "fe80::ff:fe00:51@mac-eth0"]);
       const patch = Buffer.from(answer.patch ?? "", "base64").toString();
       assert.ok(patch.includes(`\\"mac\\":\\"${OURS}\\"`), patch);
     }
@@ -102,7 +102,7 @@ describe("a MAC address in another system's words", () => {
         assert.equal(warnings.length, 1, key);
         assert.ok(warnings[0]?.startsWith(`annotation ${key} is `) && warnings[0].length <= 256, warnings[0]);
       }
-      assert.deepEqual(await told(world), ["10.20.0.7"]);
+      assert.deepEqual(await reported(world), ["10.20.0.7"]);
     }
   });
 
@@ -132,7 +132,7 @@ describe("a MAC address in another system's words", () => {
         deniedAs(await asking(world, annotations)),
         /MAC address 02:00:00:00:00:51 is of a pool of berth's, and is pinned with addresses alone; write berth\.dev\/ips/,
       );
-    assert.deepEqual(await told(world), []);
+    assert.deepEqual(await reported(world), []);
   });
 
   it("of Multus' list goes with the address of its interface, and must be the one that others say", async () => {
@@ -146,7 +146,7 @@ describe("a MAC address in another system's words", () => {
       /the pod's networks say another MAC address of net1/,
     );
     assert.equal((await asking(world, both)).allowed, true);
-    assert.deepEqual(await told(world), ["10.20.0.7@net1", "fe80::ff:fe00:51@mac-net1"]);
+    assert.deepEqual(await reported(world), ["10.20.0.7@net1", "fe80::ff:fe00:51@mac-net1"]);
   });
 
   it("stands beside whatever asks for an address of its interface, in whoever's words", async () => {
@@ -159,7 +159,7 @@ describe("a MAC address in another system's words", () => {
       await using world = await openWorld({ pools: POOLS });
       const answer = await asking(world, { ...mac, ...beside });
       assert.equal(answer.allowed, true, answer.status?.message);
-      const [address, , ...rest] = (await told(world)).toReversed();
+      const [address, , ...rest] = (await reported(world)).toReversed();
       assert.deepEqual(
         [address, rest.length <= 1],
         ["fe80::ff:fe00:51@mac-eth0", true],
@@ -179,7 +179,7 @@ describe("a MAC address in another system's words", () => {
       { "berth.dev/sticky": "eth0", ...lan(OURS) },
     ])
       assert.match(deniedAs(await asking(world, annotations)), words);
-    assert.deepEqual(await told(world), []);
+    assert.deepEqual(await reported(world), []);
   });
 
   it("that is changed is written where Multus reads it, though the claim has the one before", async () => {
@@ -212,7 +212,7 @@ describe("a MAC address in another system's words", () => {
     await using world = await openWorld({ pools: POOLS });
     const dialects = { ...OWN_OF_EACH, calico: "none" } as const;
     assert.equal((await asking(world, { ...IP, [HARDWARE]: OURS }, { dialects })).allowed, true);
-    assert.deepEqual(await told(world), ["10.20.0.7"]);
+    assert.deepEqual(await reported(world), ["10.20.0.7"]);
   });
 });
 
@@ -229,7 +229,7 @@ describe("kube-ovn's keys of an interface", () => {
       String(answer.warnings),
       /other\.shop\.kubernetes\.io\/logical_switch asks for theirs, .* left to kube-ovn, and berth gives the interface of other\.shop no address/,
     );
-    assert.deepEqual(await told(world), ["10.20.0.7@eth0", "10.20.0.9@net1"]);
+    assert.deepEqual(await reported(world), ["10.20.0.7@eth0", "10.20.0.9@net1"]);
     assert.match(
       deniedAs(await asking(world, { [KEY]: "10.20.0.8" }, { name: "b" })),
       /has no network "lan\.shop"/,
@@ -243,7 +243,7 @@ describe("kube-ovn's keys of an interface", () => {
     const dialects = { ...OWN_OF_EACH, multus: "none" } as const;
     const networks = { [NETWORKS]: '[{"name":"lan","ips":["10.20.0.10/24"]}]' };
     assert.equal((await asking(world, { ...networks, [KEY]: "10.20.0.9" }, { dialects })).allowed, true);
-    assert.deepEqual(await told(world), ["10.20.0.9@net1"]);
+    assert.deepEqual(await reported(world), ["10.20.0.9@net1"]);
   });
 
   it("of the first interface is told of on a workload, whose pods nobody reads the warnings of", async () => {

@@ -8,12 +8,12 @@ import { foreignKeys } from "../../allocator/manifest/foreign-requests.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { unknownKey } from "../../allocator/manifest/own-keys.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { toldOfLabels } from "./stray-labels.ts";
+import { warningsOfLabels } from "./stray-labels.ts";
 
 /** On the object an annotation does nothing; that it belongs to the template is the commonest mistake of all. */
 export function misplaced(admission: AdmissionContext, object: KubeObject): string[] {
   const place = `${templateOf(object)}.metadata.annotations`;
-  const labels = toldOfLabels(admission.context.view, object.metadata.labels, place);
+  const labels = warningsOfLabels(admission.context.view, object.metadata.labels, place);
   return [
     ...withoutEffect(admission, object, object.metadata.annotations, `the ${object.kind} itself`),
     ...foreignOnObject(admission, object, place),

@@ -26,7 +26,12 @@ import {
 import { notesOn } from "../../allocator/manifest/dialects.ts";
 import { withGivenIps } from "../../allocator/manifest/fallback-annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { otherMac, strangeMac, toldOfUnwritten, withMacs } from "../../allocator/manifest/mac-annotations.ts";
+import {
+  otherMac,
+  strangeMac,
+  warningsOfUnwritten,
+  withMacs,
+} from "../../allocator/manifest/mac-annotations.ts";
 import {
   idleRequests,
   requestsOfHost,
@@ -37,8 +42,8 @@ import type { Request } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
-import { macsTold } from "../../allocator/model/interface-macs.ts";
-import { readTold, toldAs } from "../../allocator/model/interfaces.ts";
+import { parseMacs } from "../../allocator/model/interface-macs.ts";
+import { formatAddresses, parseAddresses } from "../../allocator/model/interfaces.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -53,7 +58,7 @@ import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
-import { toldOfLabels } from "./stray-labels.ts";
+import { warningsOfLabels } from "./stray-labels.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(admission: AdmissionContext): Handler {
@@ -105,15 +110,15 @@ async function decide(
   const input = await readPod(admission.context, admission.inventory, own, defaults);
   if (isRefusal(input)) return denied(request.uid, input);
   const plain = await resolvePod(admission.context, input);
-  const told = judgeAside(admission, pod.metadata, left, keptBy(input.request, plain));
-  if (isRefusal(told)) return denied(request.uid, told);
+  const judged = judgeAside(admission, pod.metadata, left, keptBy(input.request, plain));
+  if (isRefusal(judged)) return denied(request.uid, judged);
   if (plain === undefined) {
     const { annotations } = pod.metadata;
     const idle = [
       ...writtenByOthers(annotations, "are removed from this pod"),
       ...idleRequests(own.metadata.annotations),
     ];
-    const warnings = [...toldOfLabels(admission.context.view, pod.metadata.labels), ...idle, ...told];
+    const warnings = [...warningsOfLabels(admission.context.view, pod.metadata.labels), ...idle, ...judged];
     return answer(request, pod, {}, { warnings });
   }
   if (isRefusal(plain)) return denied(request.uid, plain);
@@ -126,7 +131,7 @@ async function decide(
     closedNamespace(admission, namespace.name, known) ?? (await unknownOwner(admission, pod, plain));
   if (closed !== undefined) return denied(request.uid, closed);
   const resolved = await permitted(admission, pod, plain);
-  const warnings = [...lostLater(admission, own, input.podIdentity), ...told];
+  const warnings = [...lostLater(admission, own, input.podIdentity), ...judged];
   return request.dryRun
     ? await dryRunReview(admission, request, { pod, allocation: resolved, warnings })
     : await admit(admission, request, { pod, allocation: resolved, warnings });
@@ -148,7 +153,7 @@ function lostLater(
   if (isRefusal(request)) return [];
   const pods = { podIdentity, request, ...(owner === undefined ? {} : { owner }) };
   return [
-    ...toldOfLabels(context.view, labels),
+    ...warningsOfLabels(context.view, labels),
     ...notKept(pods),
     ...idleFallback(request),
     ...notesOn(annotations),
@@ -181,12 +186,12 @@ async function dryRunReview(
   const would = await dryRunPod(context, inventory, resolved);
   if (isRefusal(would)) return denied(request.uid, would);
   const got = would.addresses.map(({ address }) => address);
-  const macs = withMacs(annotations, macsTold(toldAs(got, would.interfaces)));
+  const macs = withMacs(annotations, parseMacs(formatAddresses(got, would.interfaces)));
   return allowed(request.uid, [
     describeDryRun("this pod", would),
     ...fallenBack(namedIn(resolved), got),
     ...warnings,
-    ...toldOfUnwritten(macs.unwritten),
+    ...warningsOfUnwritten(macs.unwritten),
   ]);
 }
 
@@ -208,21 +213,21 @@ async function admit(
   if (isRefusal(token)) return denied(request.uid, token);
   const { annotations } = pod.metadata;
   const named = namedIn(allocation);
-  const ips = named.length === 0 ? {} : withGivenIps(annotations, readTold(got.told));
-  const macs = withMacs({ ...annotations, ...ips }, macsTold(got.told));
+  const ips = named.length === 0 ? {} : withGivenIps(annotations, parseAddresses(got.assigned));
+  const macs = withMacs({ ...annotations, ...ips }, parseMacs(got.assigned));
   if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
   const assigned = {
     ...ips,
     ...macs.annotations,
     [ASSIGNED_CLAIM]: record.name,
-    [ASSIGNED_ADDRESSES]: got.told.join(","),
+    [ASSIGNED_ADDRESSES]: got.assigned.join(","),
     ...(token === "" ? {} : { [ASSIGNED_TOKEN]: token }),
   };
   // what a person made outlives pods and workloads
-  const told = record.handMade === true ? [] : warnings;
+  const ownWarnings = record.handMade === true ? [] : warnings;
   const besides = {
     nodes: nodesOf(admission, got.addresses),
-    warnings: [...fallenBack(named, got.addresses), ...told, ...toldOfUnwritten(macs.unwritten)],
+    warnings: [...fallenBack(named, got.addresses), ...ownWarnings, ...warningsOfUnwritten(macs.unwritten)],
   };
   return answer(request, pod, assigned, besides);
 }

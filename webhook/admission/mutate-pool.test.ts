@@ -20,9 +20,9 @@ describe("a pool that is to be made", () => {
   it("gives single addresses to pods that ask for nothing, if it is their default and says no size", async () => {
     await using world = await openWorld({});
     const plain = poolObject("any", { ranges: RANGES, default: true });
-    const told =
+    const reported =
       "pool any has no spec.blockSize, and gets {ipv4: 32, ipv6: 128}: nodes get single addresses of it, as many as their pods need and two more each. That never changes";
-    assert.deepEqual(await made(world, plain), [SINGLES, [told]]);
+    assert.deepEqual(await made(world, plain), [SINGLES, [reported]]);
     const [, [ofOne]] = await made(world, poolObject("any", { ranges: RANGES.slice(0, 1), default: true }));
     assert.match(ofOne ?? "", /gets \{ipv4: 32\}:/);
   });
@@ -30,21 +30,21 @@ describe("a pool that is to be made", () => {
   it("gives them to pods that it selects, and nodes none ahead", async () => {
     await using world = await openWorld({});
     const selector = { matchLabels: { team: "bank" } };
-    const told =
+    const reported =
       "pool any has no spec.blockSize, and gets {ipv4: 32, ipv6: 128, ahead: 0}: pods that it selects and that ask for nothing get single addresses of it, too. Make it with blockSize: {} if it is only for pods that ask";
     for (const key of ["namespaceSelector", "podSelector", "nodeSelector"]) {
       const selecting = poolObject("any", { ranges: RANGES, [key]: selector });
-      assert.deepEqual(await made(world, selecting), [{ ...SINGLES, ahead: 0 }, [told]]);
+      assert.deepEqual(await made(world, selecting), [{ ...SINGLES, ahead: 0 }, [reported]]);
     }
   });
 
   it("gives them to pods of its networks", async () => {
     await using world = await openWorld({});
-    const told =
+    const reported =
       "pool any has no spec.blockSize, and gets {ipv4: 32, ipv6: 128, ahead: 0}: pods of its networks that ask for nothing get single addresses of it, too. Make it with blockSize: {} if it is only for pods that ask";
     for (const more of [{}, { nodeSelector: { matchLabels: { zone: "bj" } } }]) {
       const object = poolObject("any", { ranges: RANGES, networks: ["shop/vlan"], ...more });
-      assert.deepEqual(await made(world, object), [{ ...SINGLES, ahead: 0 }, [told]]);
+      assert.deepEqual(await made(world, object), [{ ...SINGLES, ahead: 0 }, [reported]]);
     }
   });
 

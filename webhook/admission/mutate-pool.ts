@@ -17,7 +17,7 @@ import { beforeOf } from "./own-keys.ts";
  * What somebody is told who leaves the size out: nodes have addresses of the pool from now on; of one that is for some pods, those of them
  * that ask for nothing have addresses of it, too.
  */
-export function toldOfSize(
+export function warningOfSize(
   pool: string,
   { networks }: Readonly<Record<string, unknown>>,
   { ipv4, ipv6, ahead }: NonNullable<ReturnType<typeof settledSize>>,
@@ -47,7 +47,7 @@ export function mutatePools(): Handler {
     const value = settledSize(spec, before);
     if (value === undefined) return Promise.resolve(allowed(request.uid));
     const ops: readonly PatchOp[] = [{ op: "add", path: pointer("spec", "blockSize"), value }];
-    const told = before === undefined ? [toldOfSize(object.metadata.name, spec, value)] : [];
-    return Promise.resolve(patched(request.uid, ops, told));
+    const warnings = before === undefined ? [warningOfSize(object.metadata.name, spec, value)] : [];
+    return Promise.resolve(patched(request.uid, ops, warnings));
   };
 }

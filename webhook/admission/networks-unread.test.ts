@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { DB_POOL } from "../../test/support/fixtures.ts";
 import { deniedAs, pod, review } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -21,7 +21,7 @@ async function answered(world: World, name: string, annotations: Labels) {
   );
   await world.settle();
   const claim = (await world.all("claim")).map(({ record }) => record).find((one) => one.name === name);
-  return { answer, has: claim && toldOf(claim) };
+  return { answer, has: claim && formatHolding(claim) };
 }
 
 describe("Multus' networks", () => {

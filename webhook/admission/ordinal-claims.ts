@@ -54,11 +54,13 @@ export async function considerOrdinals(
   if (slot !== undefined) return about(slot.name, slot.refusal);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
   const before = await entriesBefore(admission, request, object);
-  const told = await dryRunAllocations(admission, object, allocations, { tell: request.dryRun, before });
-  if (!Array.isArray(told))
-    return told.allocation === undefined ? told.refusal : about(told.allocation.key.name, told.refusal);
-  if (admission.embedded === undefined || request.dryRun) return told;
-  return (await reserveAll(admission, allocations)) ?? told;
+  const warnings = await dryRunAllocations(admission, object, allocations, { tell: request.dryRun, before });
+  if (!Array.isArray(warnings))
+    return warnings.allocation === undefined
+      ? warnings.refusal
+      : about(warnings.allocation.key.name, warnings.refusal);
+  if (admission.embedded === undefined || request.dryRun) return warnings;
+  return (await reserveAll(admission, allocations)) ?? warnings;
 }
 
 /**
@@ -160,14 +162,14 @@ async function takeOver(
   allocations: readonly AllocationRequest[],
   { isThere, changed }: { readonly isThere: () => Promise<boolean>; readonly changed: boolean },
 ): Promise<string[]> {
-  const told: string[] = [];
+  const warnings: string[] = [];
   for (const allocation of allocations) {
     if (!(await isToBeTaken(context.store, allocation, changed))) continue;
-    if (!(await isThere())) return told;
+    if (!(await isThere())) return warnings;
     const got = await reserve(context, { ...allocation, isThere }, "workload");
-    if (isRefusal(got) && (await isThere())) told.push(got.message);
+    if (isRefusal(got) && (await isThere())) warnings.push(got.message);
   }
-  return told;
+  return warnings;
 }
 
 /**

@@ -52,8 +52,11 @@ describe("an unknown annotation of Berth's own", () => {
 
   it("on a namespace is refused with what belongs there", async () => {
     await using world = await openWorld();
-    const told = await send(world, "/validate/namespaces", namespaceObject("shop", STRANGE));
-    assert.match(deniedAs(told), /^REQUEST_INVALID: annotation berth.dev.ip: an address belongs to one pod/);
+    const reported = await send(world, "/validate/namespaces", namespaceObject("shop", STRANGE));
+    assert.match(
+      deniedAs(reported),
+      /^REQUEST_INVALID: annotation berth.dev.ip: an address belongs to one pod/,
+    );
   });
 
   it("on a pool or claim is refused when it is brought", async () => {
@@ -75,11 +78,11 @@ describe("an unknown annotation of Berth's own", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const shop = namespaceObject("shop", STRANGE);
     const labelled = namespaceObject("shop", STRANGE, { team: "shop" });
-    const told = await send(world, "/validate/namespaces", labelled, {
+    const reported = await send(world, "/validate/namespaces", labelled, {
       operation: "UPDATE",
       oldObject: shop,
     });
-    assert.equal(told.allowed, true);
+    assert.equal(reported.allowed, true);
     const scaled = workload("StatefulSet", "mysql", { annotations: STRANGE, replicas: 2 });
     const more = await send(world, "/validate/workloads", scaled, { operation: "UPDATE", oldObject: set });
     assert.equal(more.allowed, true);
@@ -92,13 +95,13 @@ describe("an unknown annotation of Berth's own", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const host = pod("a", { annotations: STRANGE, spec: { hostNetwork: true } });
     assert.equal((await send(world, "/mutate/pods", host)).allowed, true);
-    const told = await send(
+    const reported = await send(
       world,
       "/validate/workloads",
       annotated(workload("StatefulSet", "web", {}), STRANGE),
     );
-    assert.equal(told.allowed, true);
-    assert.match(told.warnings?.join() ?? "", /annotation berth.dev\/ip: berth knows no such annotation/);
+    assert.equal(reported.allowed, true);
+    assert.match(reported.warnings?.join() ?? "", /annotation berth.dev\/ip: berth knows no such annotation/);
   });
 });
 

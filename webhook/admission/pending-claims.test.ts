@@ -20,7 +20,7 @@ function making(name: string, namespace = "shop", made = true): () => Promise<Re
   const claim = claimOf(name, namespace);
   return async () => ({
     ...{ kind: "reserved", claim, addresses: claim.record.addresses },
-    told: claim.record.addresses,
+    assigned: claim.record.addresses,
     ...{ held: [], waits: made, fresh: true, made },
   });
 }

@@ -31,7 +31,7 @@ import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
-import { namesOf, readTold, toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding, namesOf, parseAddresses } from "../../allocator/model/interfaces.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-requests.ts";
@@ -83,16 +83,16 @@ async function contradicted(
   if (isRefusal(request)) return request;
   if (!requestsAddress(request)) return undefined;
   const claim = annotations[ASSIGNED_CLAIM] ?? "";
-  const told = admissionAnswerOf(annotations);
+  const answer = admissionAnswerOf(annotations);
   const space = {
     ...own.namespace,
-    annotations: defaultsAsAnswered(context.view, own.annotations, told, request.entries !== undefined),
+    annotations: defaultsAsAnswered(context.view, own.annotations, answer, request.entries !== undefined),
   };
   const of = { pod: { ...podMetadata(pod, namespace), annotations: own.annotations }, namespace: space };
-  const allocation = told && (await requestAsAnswered(context, inventory, { ...of, told }));
+  const allocation = answer && (await requestAsAnswered(context, inventory, { ...of, answer }));
   if (isRefusal(allocation)) return allocation;
-  if (told !== undefined && allocation !== undefined)
-    return unconstrained(context.view, allocation.ask, told.addresses);
+  if (answer !== undefined && allocation !== undefined)
+    return unconstrained(context.view, allocation.ask, answer.addresses);
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} was given claim ${claim} at its admission, which is not that of the pod as it is now: it was changed after berth was asked; write the change into the pod itself`,
@@ -108,21 +108,21 @@ async function outdated(
   { view, store }: Context,
   { metadata: { namespace, annotations } }: KubeObject,
 ): Promise<Refusal | undefined> {
-  const told = admissionAnswerOf(annotations);
-  if (told === undefined || told.token !== "") return undefined;
-  const key = claimKey({ namespace, name: told.claim });
-  const isAsTold = (claim: Claim | undefined) =>
-    claim === undefined || !isReserved(claim) || isSame(told.words, toldOf(claim));
-  if (isAsTold(view.claim(key)?.record)) return undefined;
+  const answer = admissionAnswerOf(annotations);
+  if (answer === undefined || answer.token !== "") return undefined;
+  const key = claimKey({ namespace, name: answer.claim });
+  const isAsAssigned = (claim: Claim | undefined) =>
+    claim === undefined || !isReserved(claim) || isSame(answer.words, formatHolding(claim));
+  if (isAsAssigned(view.claim(key)?.record)) return undefined;
   const now = (await store.get("claim", key))?.record;
-  return now === undefined || isAsTold(now) ? undefined : movedOn(now, told.words);
+  return now === undefined || isAsAssigned(now) ? undefined : movedOn(now, answer.words);
 }
 
 /** The pod asks for nothing itself, and what its claim has was changed by another pod of the name. */
-export function movedOn(claim: Claim, told: readonly string[]): Refusal {
+export function movedOn(claim: Claim, assigned: readonly string[]): Refusal {
   const key = claimKey(claim);
-  const words = `claim ${key} holds ${toldOf(claim).join(", ")} now, and this pod was given ${told.join(", ")} while another one of its name was on its way; create it again`;
-  return refuse("CLAIM_CHANGED", words, { claim: key, address: told.join(",") });
+  const words = `claim ${key} holds ${formatHolding(claim).join(", ")} now, and this pod was given ${assigned.join(", ")} while another one of its name was on its way; create it again`;
+  return refuse("CLAIM_CHANGED", words, { claim: key, address: assigned.join(",") });
 }
 
 /** What Berth wrote into a pod says which claim it has, for as long as it lives. */
@@ -198,7 +198,7 @@ function keepsNetworks(
   );
   if (before === undefined || after === undefined || isRefusal(before) || isRefusal(after)) return false;
   if (!isDeepStrictEqual(before, after)) return false;
-  const { interfaces = {} } = readTold((had[ASSIGNED_ADDRESSES] ?? "").split(","));
+  const { interfaces = {} } = parseAddresses((had[ASSIGNED_ADDRESSES] ?? "").split(","));
   const [were, are] = [had, now].map(
     (all) => new Map(networkAttachments(all, namespace).map((one) => [one.interface, one.network])),
   );

@@ -34,14 +34,14 @@ describe("a pool over addresses that others have", () => {
   }
 
   it("is told which, and what to do, and stands", async () => {
-    const told = await toldOf({}, { occupants: () => OTHERS, services });
-    assert.deepEqual(told, [
+    const reported = await toldOf({}, { occupants: () => OTHERS, services });
+    assert.deepEqual(reported, [
       "pool lan has 4 addresses that are in use, and not from Berth: 10.9.0.1 (node node-a), 10.9.0.5 (pod kube-system/coredns-1), 10.9.0.6 (pod shop/web) and 1 more",
       "exclude them from spec.ranges; a pod's is Berth's to give once the pod has gone; see berthctl check",
       "pool lan has addresses of 10.9.0.0/16, from which the cluster's Services get theirs: what is sent to them may never reach a pod; take them out of spec.ranges",
     ]);
     assert.deepEqual(
-      told.filter((one) => Buffer.byteLength(one) > 256),
+      reported.filter((one) => Buffer.byteLength(one) > 256),
       [],
       "the API server cuts longer ones",
     );

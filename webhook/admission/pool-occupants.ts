@@ -16,7 +16,7 @@ import { type ReadAccess, subjectOfOccupant } from "./disclosure.ts";
 const NAMED = 3;
 
 /** Warnings, and none of them refuses: what is seen may be on another network, and may have gone by the time that the pool is used. */
-export async function toldOfOccupants(
+export async function warningsOfOccupants(
   { occupants, services, readAccess }: Pick<AdmissionContext, "occupants" | "services" | "readAccess">,
   record: Parameters<typeof parseStoredPool>[0],
   user: UserInfo,

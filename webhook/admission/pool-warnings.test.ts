@@ -13,7 +13,7 @@ const RANGES = [{ cidr: "10.20.0.0/24" }];
 const BOTH = [...RANGES, { cidr: "fd00:20::/64" }];
 const SIZE = { ipv4: 28 };
 
-async function told(world: World, spec: Json, over = {}): Promise<readonly string[]> {
+async function reported(world: World, spec: Json, over = {}): Promise<readonly string[]> {
   const response = await send(world, "/validate/pools", poolObject("lan", spec), over);
   assert.ok(response.allowed);
   const warnings = response.warnings ?? [];
@@ -54,10 +54,10 @@ describe("what a pool does not do", () => {
   ])
     it(`is said, where it ${what}, and not again with each change`, async () => {
       await using world = await openWorld({});
-      const [first = "", ...others] = await told(world, spec);
+      const [first = "", ...others] = await reported(world, spec);
       assert.match(first, is);
       assert.deepEqual(others, []);
-      assert.deepEqual(await told(world, { ...spec, cooldown: "1m" }), []);
+      assert.deepEqual(await reported(world, { ...spec, cooldown: "1m" }), []);
     });
 
   it("is not said of pools that say what they are for", async () => {
@@ -71,7 +71,7 @@ describe("what a pool does not do", () => {
       { ranges: RANGES, networks: ["lan"], blockSize: SIZE, nodeSelector: {} },
       { ranges: BOTH, blockSize: { ipv4: 32, ipv6: 128 }, namespaceSelector: selector, nodeSelector: {} },
     ])
-      assert.deepEqual(await told(world, spec, { dryRun: true }), [], JSON.stringify(spec));
+      assert.deepEqual(await reported(world, spec, { dryRun: true }), [], JSON.stringify(spec));
   });
 });
 
@@ -79,15 +79,15 @@ describe("reserved addresses", () => {
   it("that a node may give are told of, until it has given them back", async () => {
     await using world = await openWorld({});
     const spec = { ranges: RANGES, blockSize: SIZE };
-    await told(world, spec);
+    await reported(world, spec);
     const block: Block = {
       ...{ cidr: "10.20.0.16/28", pool: "lan", node: "node-a", nodeUID: "u", holes: ["10.20.0.30/32"] },
       granted: true,
     };
     await world.authority.create("block", block);
     await world.settle();
-    assert.deepEqual(await told(world, { ...spec, reserved: ["10.20.0.3", "10.20.0.30"] }), []);
-    assert.deepEqual(await told(world, { ...spec, reserved: ["10.20.0.20-10.20.0.21", "10.20.0.40"] }), [
+    assert.deepEqual(await reported(world, { ...spec, reserved: ["10.20.0.3", "10.20.0.30"] }), []);
+    assert.deepEqual(await reported(world, { ...spec, reserved: ["10.20.0.20-10.20.0.21", "10.20.0.40"] }), [
       "spec.reserved of pool lan has addresses that nodes give to pods until they give the block back: 10.20.0.20-10.20.0.21 (block 10.20.0.16/28 of node node-a); see kubectl get ipblocks",
     ]);
   });

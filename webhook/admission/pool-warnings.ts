@@ -75,7 +75,7 @@ function warningsOf(view: Blocks, beside: PoolChange, pool: Pool): readonly stri
       `does nothing with spec.blockSize.ahead alone; a size is ipv4 or ipv6 of it, and is set when a pool is made`,
     );
   else if (cut.length === 0) all.push(...withoutSize(pool));
-  return [...all.map((words) => `pool ${pool.name} ${words}`), ...toldOfReserved(view, pool)];
+  return [...all.map((words) => `pool ${pool.name} ${words}`), ...warningsOfReserved(view, pool)];
 }
 
 function withoutSize({ spec, families }: Pool): string[] {
@@ -98,18 +98,18 @@ function ofBlocks(pool: Pool, cut: readonly Family[], beside: PoolChange): strin
     return [
       "serves no pod that asks for nothing, for its authorization is ServiceAccount, and nodes get blocks of it all the same; make it with blockSize: {}, or without authorization",
     ];
-  const told: string[] = [];
+  const warnings: string[] = [];
   const missing = pool.families.filter((family) => !cut.includes(family));
   for (const family of missing)
-    told.push(
+    warnings.push(
       `has ${family} ranges, and spec.blockSize no ${family.toLowerCase()}: pods that ask for nothing get no ${family} address of it`,
     );
   const given = SELECTORS.filter((key) => spec[key] !== undefined);
   if (spec.networks === undefined && given.length > 0 && given.every((key) => isEmpty(spec[key])))
-    told.push(
+    warnings.push(
       `selects every pod by spec.${given.join(", ")}: {}, so it comes before the default for all that ask for nothing; write default: true if that is not meant, and no selector`,
     );
-  return spec.default === true ? [...told, ...besideOthers(pool, beside)] : told;
+  return spec.default === true ? [...warnings, ...besideOthers(pool, beside)] : warnings;
 }
 
 function isEmpty(selector: Pool["spec"]["nodeSelector"]): boolean {
@@ -136,7 +136,7 @@ function besideOthers(pool: Pool, { pools, namesOthers }: PoolChange): string[] 
 }
 
 /** A node goes on giving what it owns: `reserved` is for what is cut from now on. */
-function toldOfReserved(view: Blocks, pool: Pool): string[] {
+function warningsOfReserved(view: Blocks, pool: Pool): string[] {
   const held: string[] = [];
   for (const { record } of view.blocksOf?.(pool.name) ?? []) {
     if (record.releasedAt !== undefined) continue;

@@ -6,7 +6,7 @@ import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { addressOfMac } from "../../allocator/ip/mac.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { toldOf } from "../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,
@@ -224,7 +224,7 @@ describe("a MAC address that the template changes", () => {
           assert.equal(annotations[NETWORKS]?.includes(B) === true, after === B, has);
           assert.equal(annotations["berth.dev/addresses"]?.includes("@mac-net1"), after === B, has);
           if (where === "cluster") return;
-          const [claim] = (await world.all("claim")).map(({ record }) => toldOf(record).join());
+          const [claim] = (await world.all("claim")).map(({ record }) => formatHolding(record).join());
           assert.equal(claim, annotations["berth.dev/addresses"]);
         });
 });

@@ -33,7 +33,7 @@ function disclosing({ readAccess: access, context }: AdmissionContext, handler: 
     const refusal = refusalOf(response);
     if (refusal === undefined) return response;
     const { userInfo: user, namespace } = request;
-    const told = await disclosed({ view: context.view, access }, { user, namespace }, refusal);
-    return told === refusal ? response : denied(request.uid, told);
+    const shown = await disclosed({ view: context.view, access }, { user, namespace }, refusal);
+    return shown === refusal ? response : denied(request.uid, shown);
   };
 }

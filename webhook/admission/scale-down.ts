@@ -12,15 +12,15 @@ import type { WorkloadState } from "../../allocator/model/cluster-state.ts";
 const NAMED = 5;
 
 /** What becomes of the addresses of the ordinals that a StatefulSet loses by this change, a line for each. */
-export function toldOfScaleDown(
+export function warningsOfScaleDown(
   view: Pick<RecordReader, "claims" | "poolOf">,
   before: KubeObject,
   now: KubeObject,
 ): string[] {
-  return toldOfLostOrdinals(view, workloadState(before), workloadState(now));
+  return warningsOfLostOrdinals(view, workloadState(before), workloadState(now));
 }
 
-export function toldOfLostOrdinals(
+export function warningsOfLostOrdinals(
   view: Pick<RecordReader, "claims" | "poolOf">,
   was: WorkloadState,
   is: WorkloadState,
@@ -34,18 +34,18 @@ export function toldOfLostOrdinals(
       continue;
     if (neededBy(was, identity) === "needed" && neededBy(is, identity) === "scaled") lost.push(record);
   }
-  const told = lost
+  const warnings = lost
     .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
     .map((claim) => consequenceOf(view, claim));
-  return firstOf(told);
+  return firstOf(warnings);
 }
 
 /** A line each for the first few of what is told of a set's claims. */
-export function firstOf(told: readonly string[]): string[] {
-  const more = told.length - NAMED;
+export function firstOf(warnings: readonly string[]): string[] {
+  const more = warnings.length - NAMED;
   return more > 0
-    ? [...told.slice(0, NAMED), `and so for ${more} more; see: berthctl get claims`]
-    : [...told];
+    ? [...warnings.slice(0, NAMED), `and so for ${more} more; see: berthctl get claims`]
+    : [...warnings];
 }
 
 function consequenceOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {

@@ -8,7 +8,7 @@ import type { AdmissionRequest } from "../review/admission-review.ts";
 import { type AdmissionContext, objectOf } from "./admission-context.ts";
 import { ownOf } from "./foreign-requests.ts";
 import { tooFewEntries } from "./rollout.ts";
-import { toldOfLostOrdinals } from "./scale-down.ts";
+import { warningsOfLostOrdinals } from "./scale-down.ts";
 
 /** Of the resources whose `scale` is reviewed. */
 const KINDS: ReadonlyMap<string, string> = new Map([
@@ -22,7 +22,7 @@ const KINDS: ReadonlyMap<string, string> = new Map([
  * has a Scale (autoscaling/v1), which says how many replicas there are and are to be; the workload is read from the
  * cluster. Nothing is refused here: its pods are reviewed themselves.
  */
-export async function toldOfScale(
+export async function warningsOfScale(
   admission: AdmissionContext,
   request: AdmissionRequest,
 ): Promise<readonly string[]> {
@@ -36,12 +36,12 @@ export async function toldOfScale(
   if (typeof known !== "object" || known.hostNetwork) return [];
   const [was, is] = [before, now].map(({ spec }) => ({ ...known, replicas: spec.count("replicas", 0) }));
   if (was === undefined || is === undefined) return [];
-  if (is.replicas > was.replicas) return await toldOfShortList(admission, is);
-  return kind === "StatefulSet" ? toldOfLostOrdinals(admission.context.view, was, is) : [];
+  if (is.replicas > was.replicas) return await warningsOfShortList(admission, is);
+  return kind === "StatefulSet" ? warningsOfLostOrdinals(admission.context.view, was, is) : [];
 }
 
 /** Of a list that does not reach to the last pod. */
-async function toldOfShortList(
+async function warningsOfShortList(
   admission: AdmissionContext,
   { kind, namespace, annotations, start, replicas }: WorkloadState,
 ): Promise<readonly string[]> {

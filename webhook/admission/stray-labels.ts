@@ -8,7 +8,7 @@ import { SYSTEMS } from "../../allocator/model/dialect.ts";
 import type { LabelSelector } from "../../allocator/pool/label-selector.ts";
 
 /** Warnings of labels that ask for nothing, in Berth's name or another system's. `where`: an annotation would stand there. */
-export function toldOfLabels(
+export function warningsOfLabels(
   view: Pick<RecordReader, "pools">,
   labels: Labels,
   where?: string,

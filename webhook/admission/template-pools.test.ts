@@ -84,10 +84,10 @@ describe("a template whose pods no pool serves", () => {
       ] as const) {
         // of a Deployment's list each entry is looked at, and must be enough
         const isList = "berth.dev/ips" in annotations && (kind === "Deployment" || kind === "CloneSet");
-        const told = await said(world, asking(kind, annotations, isList ? { replicas: 1 } : {}), {
+        const reported = await said(world, asking(kind, annotations, isList ? { replicas: 1 } : {}), {
           dryRun: true,
         });
-        assert.ok(told.startsWith(words), `${JSON.stringify(annotations)}: ${told}`);
+        assert.ok(reported.startsWith(words), `${JSON.stringify(annotations)}: ${reported}`);
       }
       assert.doesNotMatch(await said(world, asking(kind, named("db")), { dryRun: true }), /refused/);
       assert.equal(world.dump(), before, "and nothing is written");
@@ -154,7 +154,7 @@ describe("a template whose pods no pool serves", () => {
   it("is told no more than who asks may know, and the difference tells nobody where pools are", async () => {
     await using world = await openWorld({ pools: [DB_POOL, BANK] });
     const readAccess = { mayRead: async () => false };
-    const told = new Set<string>();
+    const reported = new Set<string>();
     for (const annotations of [
       named("nosuch"),
       named("bank"),
@@ -162,11 +162,11 @@ describe("a template whose pods no pool serves", () => {
       { "berth.dev/ips": "10.40.0.7" },
       { "berth.dev/ips": "192.0.2.1" },
     ])
-      told.add(
+      reported.add(
         (await saidWith(world, { readAccess }, asking("DaemonSet", annotations))).split(" | ")[0] ?? "",
       );
     assert.deepEqual(
-      [...told],
+      [...reported],
       [
         'the pods of this DaemonSet would be refused now: what is asked for is in no pool that is open to it in namespace shop; open to all: "db"; ask whoever runs the network',
       ],

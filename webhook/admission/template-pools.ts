@@ -47,13 +47,13 @@ export async function judgePools(
   const stale = first?.isWarning === true && (await admission.catchUp?.()) === true;
   const { refusal, isWarning } = (stale ? verdict() : first) ?? {};
   if (refusal === undefined) return [];
-  const told = await toldTo(admission, request, refusal);
-  const isWithheld = told !== refusal && told.code === "POOL_FORBIDDEN";
+  const disclosed = await refusalFor(admission, request, refusal);
+  const isWithheld = disclosed !== refusal && disclosed.code === "POOL_FORBIDDEN";
   if (isWarning !== true && !isWithheld) return refusal;
-  return [`the pods of this ${object.kind} would be refused now: ${told.message}`];
+  return [`the pods of this ${object.kind} would be refused now: ${disclosed.message}`];
 }
 
-async function toldTo(
+async function refusalFor(
   { readAccess: access, context: { view } }: AdmissionContext,
   { userInfo: user, namespace }: AdmissionRequest,
   refusal: Refusal,

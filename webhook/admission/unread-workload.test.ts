@@ -241,8 +241,8 @@ describe("a template with annotations that Berth alone writes", () => {
 describe("a virtual machine that is stopped", () => {
   it("loses its address, and its launcher is told so", async () => {
     await using world = await openWorld({ pools: POOLS });
-    const { said: told } = await lives(world, launcher("a", PINNED));
-    assert.match(told, /^the address of virtual machine win is held only while it runs; /);
+    const { said: reported } = await lives(world, launcher("a", PINNED));
+    assert.match(reported, /^the address of virtual machine win is held only while it runs; /);
     assert.deepEqual(await world.holdings(), {});
   });
 

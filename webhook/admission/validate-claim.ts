@@ -87,8 +87,8 @@ async function dryRunOf(
 ): Promise<AdmissionResponse> {
   const would = await dryRun(admission.context, about.allocation);
   if (isRefusal(would)) return denied(request.uid, would);
-  const told = request.dryRun ? [describeDryRun(`claim ${claimKey(claim)}`, would)] : [];
-  return allowed(request.uid, [...about.warnings, ...told]);
+  const warnings = request.dryRun ? [describeDryRun(`claim ${claimKey(claim)}`, would)] : [];
+  return allowed(request.uid, [...about.warnings, ...warnings]);
 }
 
 /** A claim that is stored already, changed by a person: what is asked for may change while no pod has the addresses. */

@@ -53,7 +53,7 @@ describe("a namespace", () => {
     });
     const vault = 'pool "vault" is not open to namespace shop; open to it: "apps", "db", "four"';
     const noIPv6 = 'no IPv6 range in pool "four"; ask for another family or add a pool that has it';
-    for (const [pools, families, told] of [
+    for (const [pools, families, reported] of [
       ["vault", undefined, vault],
       ["vault/IPv6", undefined, vault],
       ["10.50.0.0/29", undefined, vault],
@@ -67,8 +67,8 @@ describe("a namespace", () => {
       const asked = families === undefined ? {} : { "berth.dev/families": families };
       const shop = namespaceObject("shop", { "berth.dev/pools": pools, ...asked });
       const { allowed, warnings } = await send(world, ROUTE, shop);
-      const words = `annotation berth.dev/pools: ${told}; until then its pods are refused`;
-      assert.deepEqual([allowed, warnings], [true, told === undefined ? undefined : [words]], pools);
+      const words = `annotation berth.dev/pools: ${reported}; until then its pods are refused`;
+      assert.deepEqual([allowed, warnings], [true, reported === undefined ? undefined : [words]], pools);
     }
     const bank = namespaceObject("bank", { "berth.dev/pools": "vault" }, { team: "bank" });
     assert.equal((await send(world, ROUTE, bank)).warnings, undefined);
@@ -81,16 +81,16 @@ describe("a namespace", () => {
       ...world.admission,
       readAccess: { mayRead: async () => await Promise.resolve(false) },
     };
-    const told = async (pools: string) => {
+    const reported = async (pools: string) => {
       const asked = review(namespaceObject("shop", { "berth.dev/pools": pools }));
       return (await validateNamespaces(admission)(asked, new AbortController().signal)).warnings;
     };
-    const words = await told("vault");
+    const words = await reported("vault");
     assert.match(
       words?.join() ?? "",
       /^annotation berth.dev\/pools: what is asked for is in no pool that is open/,
     );
-    assert.deepEqual(await told("nosuch"), words);
+    assert.deepEqual(await reported("nosuch"), words);
   });
 
   it("cannot pretend to be another one", async () => {
@@ -120,7 +120,7 @@ describe("a namespace", () => {
   it("that asks berth in another system's words without its label is told so", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const { embedded: _, ...admission } = world.admission;
-    const told = async (
+    const reported = async (
       annotations: Record<string, string>,
       labels = {},
       dialects: AdmissionContext["dialects"] = OWN_OF_EACH,
@@ -136,14 +136,14 @@ describe("a namespace", () => {
       ["ipam.cilium.io/ip-pool", "db", "theirs"],
     ] as const) {
       const words = `annotation ${key} asks berth, and berth gives nothing for it to pods without annotations of their own until the namespace has the label berth.dev/admission=enabled`;
-      assert.deepEqual(await told({ [key]: value }), [words]);
-      assert.deepEqual(await told({ [key]: value }, { "berth.dev/admission": "enabled" }), []);
+      assert.deepEqual(await reported({ [key]: value }), [words]);
+      assert.deepEqual(await reported({ [key]: value }, { "berth.dev/admission": "enabled" }), []);
       assert.match(
-        String(await told({ [key]: theirs })),
+        String(await reported({ [key]: theirs })),
         /^annotation [^ ]+ asks for theirs, and berth has no such pool: [^,]*, [^,]*$/,
       );
-      assert.deepEqual(await told({ [key]: theirs }, {}, {}), [words]);
-      assert.deepEqual(await told({ [key]: "" }), []);
+      assert.deepEqual(await reported({ [key]: theirs }, {}, {}), [words]);
+      assert.deepEqual(await reported({ [key]: "" }), []);
     }
   });
 

@@ -13,11 +13,11 @@ import {
   type Operation,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
-import { toldOfDefaultPools } from "./default-pools.ts";
+import { warningsOfDefaultPools } from "./default-pools.ts";
 import { foreignInNamespace } from "./foreign-requests.ts";
 import { idleDefaults, warnIgnoredDefaults } from "./opt-in.ts";
 import { unknownIn } from "./own-keys.ts";
-import { toldOfLabels } from "./stray-labels.ts";
+import { warningsOfLabels } from "./stray-labels.ts";
 
 /** `/validate/namespaces`: the labels that pools select by and the defaults for pods; refuses defaults that nobody can read. */
 export function validateNamespaces(admission: AdmissionContext): Handler {
@@ -26,19 +26,19 @@ export function validateNamespaces(admission: AdmissionContext): Handler {
     if (isRefusal(object)) return denied(request.uid, object);
     const wrong = expectKind(object, ["Namespace"]) ?? unreadable(request, object);
     if (wrong !== undefined) return denied(request.uid, wrong);
-    const told = await toldOf(admission, request, object);
-    if (isRefusal(told)) return denied(request.uid, told);
+    const warnings = await warningsOf(admission, request, object);
+    if (isRefusal(warnings)) return denied(request.uid, warnings);
     if (admission.embedded === undefined) {
       const served = servedDefaults(admission.context.view, object.metadata.annotations, admission.dialects);
-      return allowed(request.uid, [...told, ...warnIgnoredDefaults(request.operation, object, served)]);
+      return allowed(request.uid, [...warnings, ...warnIgnoredDefaults(request.operation, object, served)]);
     }
     if (!request.dryRun) await keep(admission.embedded, request.operation, object);
-    return allowed(request.uid, told);
+    return allowed(request.uid, warnings);
   };
 }
 
 /** What it says that does nothing. */
-async function toldOf(
+async function warningsOf(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
@@ -47,8 +47,8 @@ async function toldOf(
   const foreign = foreignInNamespace(admission, request, object);
   if (isRefusal(foreign)) return foreign;
   return [
-    ...toldOfLabels(admission.context.view, object.metadata.labels),
-    ...(await toldOfDefaultPools(admission, request, object)),
+    ...warningsOfLabels(admission.context.view, object.metadata.labels),
+    ...(await warningsOfDefaultPools(admission, request, object)),
     ...idleDefaults(object),
     ...foreign,
   ];

@@ -15,7 +15,7 @@ import { reviewEmbeddedPod, statusSeen } from "./embedded-pod.ts";
 import { admitForeign, onlyForeign } from "./foreign-requests.ts";
 import { beforeOf } from "./own-keys.ts";
 import { assignedChanged, changed, missingClaim } from "./pod-rules.ts";
-import { toldOfLabels } from "./stray-labels.ts";
+import { warningsOfLabels } from "./stray-labels.ts";
 
 /**
  * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also
@@ -40,9 +40,9 @@ async function guardPod(admission: AdmissionContext, request: AdmissionRequest):
   if (wrong !== undefined) return denied(request.uid, wrong);
   const before = beforeOf(request)?.metadata.labels;
   const { labels } = pod.metadata;
-  const isTold = before === undefined || !isDeepStrictEqual(before, labels);
+  const isNew = before === undefined || !isDeepStrictEqual(before, labels);
   // the API server tells nobody the same twice
-  return admitForeign(admission, request, pod, isTold ? toldOfLabels(admission.context.view, labels) : []);
+  return admitForeign(admission, request, pod, isNew ? warningsOfLabels(admission.context.view, labels) : []);
 }
 
 async function objection(

@@ -16,10 +16,10 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { ALL_POOLS } from "./disclosure.ts";
-import { toldOfSize } from "./mutate-pool.ts";
+import { warningOfSize } from "./mutate-pool.ts";
 import { beforeOf, unknownIn } from "./own-keys.ts";
 import { changedBlockSize, changedNodeCidrs } from "./pool-blocks.ts";
-import { toldOfOccupants } from "./pool-occupants.ts";
+import { warningsOfOccupants } from "./pool-occupants.ts";
 import {
   asksForRoom,
   collision,
@@ -48,12 +48,12 @@ async function decide(
 ): Promise<AdmissionResponse> {
   const written = objectOf(request, request.operation === "DELETE" ? "oldObject" : "object");
   if (isRefusal(written)) return denied(request.uid, written);
-  const { object, told } = await settled(admission, request, written);
+  const { object, warnings } = await settled(admission, request, written);
   const refusal = expectKind(object, ["IPPool"]) ?? (await judge(admission, underWay, request, object));
   if (refusal !== undefined) return denied(request.uid, refusal);
-  told.push(...(await toldOf(admission, request, object)));
+  warnings.push(...(await warningsOf(admission, request, object)));
   if (admission.embedded !== undefined && !request.dryRun) await store(admission, request, object);
-  return allowed(request.uid, told);
+  return allowed(request.uid, warnings);
 }
 
 /** On the embedded stack this review is the only one: in a cluster the API server sends what `/mutate/pools` made of it. */
@@ -61,15 +61,15 @@ async function settled(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
-): Promise<{ readonly object: KubeObject; readonly told: string[] }> {
-  if (admission.embedded === undefined || request.operation === "DELETE") return { object, told: [] };
+): Promise<{ readonly object: KubeObject; readonly warnings: string[] }> {
+  if (admission.embedded === undefined || request.operation === "DELETE") return { object, warnings: [] };
   const before = await beforeSpec(admission, request, object);
   const blockSize = settledSize(object.spec.value, before);
-  if (blockSize === undefined) return { object, told: [] };
+  if (blockSize === undefined) return { object, warnings: [] };
   const spec = new Fields({ ...object.spec.value, blockSize });
   return {
     object: { ...object, spec },
-    told: before === undefined ? [toldOfSize(object.metadata.name, spec.value, blockSize)] : [],
+    warnings: before === undefined ? [warningOfSize(object.metadata.name, spec.value, blockSize)] : [],
   };
 }
 
@@ -85,7 +85,7 @@ async function beforeSpec(
   return stored && { ...stored };
 }
 
-async function toldOf(
+async function warningsOf(
   admission: AdmissionContext,
   request: AdmissionRequest,
   object: KubeObject,
@@ -97,7 +97,7 @@ async function toldOf(
   const before = stored && { ...now, spec: stored as unknown as PoolRecord["spec"] };
   const change = { pools, now, before, namesOthers: await mayNameOthers(admission, request, object) };
   const said = newWarnings(admission.context.view, change, admission.nodeUse);
-  const occupants = await toldOfOccupants(admission, now, request.userInfo);
+  const occupants = await warningsOfOccupants(admission, now, request.userInfo);
   return [...said, ...occupants];
 }
 

@@ -231,9 +231,9 @@ describe("a StatefulSet", () => {
     await using world = await openWorld({ pools: POOLS });
     const listFrom = (first: number) => ({ [IPS]: `10.20.0.${first}-10.20.0.${first + 7}` });
     await said(world, set(8, listFrom(70)));
-    const told = (await said(world, set(8, listFrom(80)), { operation: "UPDATE" })).split(" | ");
-    assert.equal(told.length, 6);
-    assert.equal(told.at(-1), "and so for 3 more; see: berthctl get claims");
+    const reported = (await said(world, set(8, listFrom(80)), { operation: "UPDATE" })).split(" | ");
+    assert.equal(reported.length, 6);
+    assert.equal(reported.at(-1), "and so for 3 more; see: berthctl get claims");
   });
 
   it("of more than a thousand is not reserved in advance, and is told so", async () => {

@@ -16,7 +16,7 @@ import {
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { notesOn } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { toldOfUnwritten, withMacs } from "../../allocator/manifest/mac-annotations.ts";
+import { warningsOfUnwritten, withMacs } from "../../allocator/manifest/mac-annotations.ts";
 import {
   idleRequests,
   requestsOfHost,
@@ -26,8 +26,8 @@ import {
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
-import { macsTold } from "../../allocator/model/interface-macs.ts";
-import { toldAs } from "../../allocator/model/interfaces.ts";
+import { parseMacs } from "../../allocator/model/interface-macs.ts";
+import { formatAddresses } from "../../allocator/model/interfaces.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
 import {
   type AdmissionRequest,
@@ -44,12 +44,12 @@ import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
-import { toldOfScale } from "./scale.ts";
-import { toldOfScaleDown } from "./scale-down.ts";
-import { toldOfLabels } from "./stray-labels.ts";
+import { warningsOfScale } from "./scale.ts";
+import { warningsOfScaleDown } from "./scale-down.ts";
+import { warningsOfLabels } from "./stray-labels.ts";
 import { judgePools } from "./template-pools.ts";
 import { considerUnread } from "./unread-workload.ts";
-import { toldOfWithdrawal } from "./withdrawn-request.ts";
+import { warningsOfWithdrawal } from "./withdrawn-request.ts";
 
 const KINDS = [
   "StatefulSet",
@@ -70,16 +70,17 @@ const KINDS = [
  */
 export function validateWorkloads(admission: AdmissionContext): Handler {
   return async (request) => {
-    if (request.subResource === "scale") return allowed(request.uid, await toldOfScale(admission, request));
+    if (request.subResource === "scale")
+      return allowed(request.uid, await warningsOfScale(admission, request));
     if (request.subResource !== "") return allowed(request.uid);
     if (request.operation === "DELETE") return await workloadGone(admission, request);
     const object = objectOf(request, "object");
     if (isRefusal(object)) return denied(request.uid, object);
     const wrong = expectKind(object, KINDS);
     if (wrong !== undefined) return denied(request.uid, wrong);
-    const told = await judgeWorkload(admission, request, object);
-    if (isRefusal(told)) return denied(request.uid, told);
-    return allowed(request.uid, [...misplaced(admission, object), ...told]);
+    const warnings = await judgeWorkload(admission, request, object);
+    if (isRefusal(warnings)) return denied(request.uid, warnings);
+    return allowed(request.uid, [...misplaced(admission, object), ...warnings]);
   };
 }
 
@@ -93,8 +94,8 @@ async function judgeWorkload(
   const { nodes } = admission.inventory;
   const template = readTemplate({ ...admission.context, nodes }, object, namespace, annotations);
   if (isRefusal(template)) return template;
-  const told = await judgeChange(admission, request, object, template);
-  if (isRefusal(told)) return told;
+  const warnings = await judgeChange(admission, request, object, template);
+  if (isRefusal(warnings)) return warnings;
   const isChange = isNew(request, object);
   const asked = {
     annotations: template.exempt ? {} : templateAnnotations(object),
@@ -106,29 +107,29 @@ async function judgeWorkload(
   const before = beforeOf(request);
   const { view } = admission.context;
   const isSet = object.kind === "StatefulSet" && before !== undefined;
-  const lost = isSet ? toldOfScaleDown(view, before, object) : [];
+  const lost = isSet ? warningsOfScaleDown(view, before, object) : [];
   const now = { object, space, template };
-  const withdrawn = before === undefined ? [] : await toldOfWithdrawal(admission, before, now, told);
+  const withdrawn = before === undefined ? [] : await warningsOfWithdrawal(admission, before, now, warnings);
   const fallback = requestsAddress(template.request) ? idleFallback(template.request) : [];
   const idle = isChange
     ? [
         ...idleInTemplate(admission, object, { template, own: annotations }),
         ...notesOn(annotations),
         ...fallback,
-        ...toldOfMacs(template, object),
+        ...warningsOfMacs(template, object),
       ]
     : [];
-  return [...withdrawn, ...told, ...idle, ...others, ...lost];
+  return [...withdrawn, ...warnings, ...idle, ...others, ...lost];
 }
 
 /** Of what the first of its pods is to have by name: its runtime has to know, and nobody reads what its pods are told. */
-function toldOfMacs(
+function warningsOfMacs(
   { request: { entries: [entry] = [], interfaces } }: Template,
   object: KubeObject,
 ): readonly string[] {
   if (entry === undefined) return [];
-  return toldOfUnwritten(
-    withMacs(templateAnnotations(object), macsTold(toldAs(entry, interfaces))).unwritten,
+  return warningsOfUnwritten(
+    withMacs(templateAnnotations(object), parseMacs(formatAddresses(entry, interfaces))).unwritten,
   );
 }
 
@@ -138,7 +139,7 @@ function idleInTemplate(
   object: KubeObject,
   { template: { request, exempt }, own }: { readonly template: Template; readonly own: Labels },
 ): readonly string[] {
-  const labels = toldOfLabels(context.view, templateLabels(object));
+  const labels = warningsOfLabels(context.view, templateLabels(object));
   if (exempt && object.metadata.namespace === EXEMPT_NAMESPACE)
     return requestsOfSystem(templateAnnotations(object));
   if (exempt) return [...labels, ...requestsOfHost(templateAnnotations(object), dialects)];
@@ -178,8 +179,8 @@ async function judgeChange(
   if (template.exempt) return await judgeSpec(admission, request, object, template);
   const foreign = foreignInTemplate(admission, request, object);
   const unknown = unknownInTemplate(request, object) ?? (isRefusal(foreign) ? foreign : undefined);
-  const told = unknown ?? (await judgeSpec(admission, request, object, template));
-  return isRefusal(told) || isRefusal(foreign) ? told : [...told, ...foreign];
+  const warnings = unknown ?? (await judgeSpec(admission, request, object, template));
+  return isRefusal(warnings) || isRefusal(foreign) ? warnings : [...warnings, ...foreign];
 }
 
 async function judgeSpec(
@@ -206,14 +207,14 @@ async function considerAndKeep(
   const before = await admission.inventory.workload({ apiVersion, kind, ...metadata });
   const reviewed = objects.expect?.(object);
   try {
-    const told = await consider(admission, request, object, template);
-    if (isRefusal(told)) return told;
+    const warnings = await consider(admission, request, object, template);
+    if (isRefusal(warnings)) return warnings;
     await objects.keep(object);
     suspectAll(admission, object);
     reviewed?.(); // what is kept counts from here
     // Claims that exist change by what is kept, and not by a review (ADR 0007).
     const changed = !isDeepStrictEqual(before, template.workload);
-    return [...new Set([...told, ...(await takeOverOrdinals(admission, object, template, changed))])];
+    return [...new Set([...warnings, ...(await takeOverOrdinals(admission, object, template, changed))])];
   } finally {
     reviewed?.();
   }
@@ -236,16 +237,16 @@ async function consider(
 ): Promise<string[] | Refusal> {
   if (!requestsAddress(template.request) || template.exempt) return [];
   const isStatefulSet = object.kind === "StatefulSet";
-  const told = isStatefulSet
+  const warnings = isStatefulSet
     ? await considerOrdinals(admission, request, object, template)
     : await considerSet(admission, request, object, template);
-  if (isRefusal(told)) return told;
+  if (isRefusal(warnings)) return warnings;
   const owner = ownerOf(object);
   const podIdentity: PodIdentity = isStatefulSet
     ? { kind: "named", claim: `${owner.name}-0`, identity: { ...owner, ordinal: 0 } }
     : { kind: "set", workload: owner.name, identity: owner };
   const pods = { podIdentity, owner, request: template.request };
-  return [...told, ...(isStatefulSet ? notKept(pods) : []), ...cappedTtl(admission.context.view, pods)];
+  return [...warnings, ...(isStatefulSet ? notKept(pods) : []), ...cappedTtl(admission.context.view, pods)];
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
@@ -267,12 +268,12 @@ async function considerSet(
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);
-  const told = await dryRunAllocations(admission, object, slots, { tell: false });
-  if (!Array.isArray(told)) return told.refusal;
+  const warnings = await dryRunAllocations(admission, object, slots, { tell: false });
+  if (!Array.isArray(warnings)) return warnings.refusal;
   const enough = checkRollout(object, workload.replicas, entries.length);
   if (isRefusal(enough)) return enough;
   const podIdentity = { kind: "set", workload: identity.name, identity } as const;
-  return [...told, ...enough, ...notKept({ podIdentity, owner: identity, request: template.request })];
+  return [...warnings, ...enough, ...notKept({ podIdentity, owner: identity, request: template.request })];
 }
 
 async function workloadGone(

@@ -18,11 +18,11 @@ import { ownOf } from "./foreign-requests.ts";
 import { firstOf } from "./scale-down.ts";
 
 /** Of a template that asked for addresses, and asks no more. `told` of the change otherwise. */
-export async function toldOfWithdrawal(
+export async function warningsOfWithdrawal(
   admission: AdmissionContext,
   before: KubeObject,
   now: { readonly object: KubeObject; readonly space: NamespaceState; readonly template: Template },
-  told: readonly string[],
+  warnings: readonly string[],
 ): Promise<string[]> {
   const { object, space, template } = now;
   const { context, inventory } = admission;
@@ -31,7 +31,9 @@ export async function toldOfWithdrawal(
   if (isRefusal(was) || was.exempt || !requestsAddress(was.request)) return [];
   const request = template.exempt ? {} : template.request;
   if (object.kind === "StatefulSet" && isFollowed(object.apiVersion, object.kind))
-    return told.length > 0 ? [] : toldOfOrdinals(context.view, template, consequenceOf(was.request, request));
+    return warnings.length > 0
+      ? []
+      : warningsOfOrdinals(context.view, template, consequenceOf(was.request, request));
   if (requestsAddress(request)) return [];
   return [
     `the next pods of this ${object.kind} ask for no address of berth; those that are there keep theirs until they are gone`,
@@ -42,7 +44,7 @@ export async function toldOfWithdrawal(
  * What becomes of the ordinals' addresses when a StatefulSet names none any more. The dry runs of its ordinals tell it,
  * if they would have other addresses, or are asked for.
  */
-function toldOfOrdinals(
+function warningsOfOrdinals(
   view: Pick<RecordReader, "claims">,
   { workload }: Template,
   consequence: string | undefined,

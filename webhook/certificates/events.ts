@@ -20,30 +20,36 @@ const ORDINARY = [
   "an administrator wants a new one",
 ];
 
-type Told =
+type Happening =
   | (StepResult & { readonly kind: "done" })["step"]
   | { readonly kind: "missing" }
   | { readonly kind: "failed"; readonly why: string };
 
 /** What people see with `kubectl describe secret`. */
-export function noticeOf({ namespace, name }: Required<ObjectName>, told: Told): EventInput {
+export function noticeOf({ namespace, name }: Required<ObjectName>, happening: Happening): EventInput {
   const regarding = { apiVersion: "v1", kind: "Secret", namespace, name };
-  const { reason, note, warns = false } = wordsFor(told);
+  const { reason, note, warns = false } = wordsFor(happening);
   return { regarding, type: warns ? "Warning" : "Normal", reason, action: "KeepingCertificates", note };
 }
 
-function wordsFor(told: Told): { readonly reason: string; readonly note: string; readonly warns?: boolean } {
-  switch (told.kind) {
+function wordsFor(happening: Happening): {
+  readonly reason: string;
+  readonly note: string;
+  readonly warns?: boolean;
+} {
+  switch (happening.kind) {
     case "authority": {
-      const then = told.leaf ? "; it signed a certificate" : "; it signs once every API server trusts it";
-      const note = `a new authority was made: ${told.why}${then}`;
-      return { reason: "AuthorityMade", note, warns: !ORDINARY.includes(told.why) };
+      const then = happening.leaf
+        ? "; it signed a certificate"
+        : "; it signs once every API server trusts it";
+      const note = `a new authority was made: ${happening.why}${then}`;
+      return { reason: "AuthorityMade", note, warns: !ORDINARY.includes(happening.why) };
     }
     case "leaf":
       return {
         reason: "CertificateIssued",
-        note: `a new certificate was issued: ${told.why}`,
-        warns: !ORDINARY.includes(told.why),
+        note: `a new certificate was issued: ${happening.why}`,
+        warns: !ORDINARY.includes(happening.why),
       };
     case "retire":
       return {
@@ -72,6 +78,6 @@ function wordsFor(told: Told): { readonly reason: string; readonly note: string;
         warns: true,
       };
     default:
-      return { reason: "CertificatesNotKept", note: told.why, warns: true };
+      return { reason: "CertificatesNotKept", note: happening.why, warns: true };
   }
 }

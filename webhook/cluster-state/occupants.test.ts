@@ -46,30 +46,30 @@ const WEB = poolRecord("web", "10.0.0.0/24", { blockSize: { ipv4: 28 } });
 function world() {
   const watches = { pods: new Watched<ObservedPod>(), nodes: new Watched<ObservedNode>() };
   const cache = viewOf({ pools: [WEB], blocks: [] });
-  const told = () =>
+  const reported = () =>
     [...cache.occupants()].map(([address, one]) => `${address} ${describeOccupant(one)}`).sort();
-  return { watches, cache, told, end: followOccupants(watches, cache) };
+  return { watches, cache, reported, end: followOccupants(watches, cache) };
 }
 
 describe("what others have of pools", () => {
   it("is every address of a node, and of a pod that lives and has it from somebody else", () => {
-    const { watches, told, cache } = world();
+    const { watches, reported, cache } = world();
     watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.2,192.0.2.1"));
     watches.pods.put("shop/calico", podSeen("calico", "10.0.0.60,fd00::60"));
     watches.pods.put("shop/job", podSeen("job", "10.0.0.61", { ended: true }));
     watches.pods.put("shop/own", podSeen("own", "10.0.0.62", { annotations: { "berth.dev/claim": "own" } }));
-    assert.deepEqual(told(), ["10.0.0.2 node node-a", "10.0.0.60 pod shop/calico"]);
+    assert.deepEqual(reported(), ["10.0.0.2 node node-a", "10.0.0.60 pod shop/calico"]);
     const all = [...occupantsSeen(watches, cache)].map(([address]) => address);
     assert.deepEqual(all.sort(), ["10.0.0.2", "10.0.0.60", "192.0.2.1", "fd00::60"], "for a pool to be");
     watches.pods.put("shop/calico", podSeen("calico", "10.0.0.60", { ended: true }));
     watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.3"));
-    assert.deepEqual(told(), ["10.0.0.3 node node-a"]);
+    assert.deepEqual(reported(), ["10.0.0.3 node node-a"]);
     watches.nodes.put("node-a", undefined);
-    assert.deepEqual(told(), []);
+    assert.deepEqual(reported(), []);
   });
 
   it("is not what is reserved, or in a node's block, when the pod gets it, however long the pod is seen", () => {
-    const { watches, told, cache } = world();
+    const { watches, reported, cache } = world();
     const reservation = storedAs("reservation", reservationRecord("10.0.0.70", { pool: "web" }));
     cache.apply("reservation", { type: "put", stored: reservation });
     const block = { cidr: "10.0.0.16/28", pool: "web", node: "node-a", nodeUID: "u", holes: [] };
@@ -79,37 +79,37 @@ describe("what others have of pools", () => {
     cache.apply("reservation", { type: "gone", key: "10.0.0.70" });
     cache.apply("block", { type: "gone", key: "10.0.0.16/28" });
     watches.pods.put("shop/any", podSeen("any", "10.0.0.20", { deleting: true }));
-    assert.deepEqual(told(), []);
+    assert.deepEqual(reported(), []);
   });
 
   it("is corrected when a block is heard of later than its pod", () => {
-    const { watches, told, cache } = world();
+    const { watches, reported, cache } = world();
     watches.pods.put("shop/any", podSeen("any", "10.0.0.20"));
     watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.21"));
     const block = { cidr: "10.0.0.16/28", pool: "web", node: "node-a", nodeUID: "u", granted: true };
     const holes = ["10.0.0.21/32"];
     cache.apply("block", { type: "put", stored: storedAs("block", { ...block, holes }) });
-    assert.deepEqual(told(), ["10.0.0.21 node node-a"]);
+    assert.deepEqual(reported(), ["10.0.0.21 node node-a"]);
   });
 
   it("is looked at anew when pools change, and not after the end", () => {
-    const { watches, told, cache, end } = world();
+    const { watches, reported, cache, end } = world();
     watches.pods.put("shop/calico", podSeen("calico", "10.9.0.60"));
-    assert.deepEqual(told(), []);
+    assert.deepEqual(reported(), []);
     cache.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("late", "10.9.0.0/24")) });
-    assert.deepEqual(told(), ["10.9.0.60 pod shop/calico"]);
+    assert.deepEqual(reported(), ["10.9.0.60 pod shop/calico"]);
     cache.apply("pool", { type: "gone", key: "late" });
-    assert.deepEqual(told(), []);
+    assert.deepEqual(reported(), []);
     end();
     watches.pods.put("shop/another", podSeen("another", "10.0.0.60"));
-    assert.deepEqual(told(), []);
+    assert.deepEqual(reported(), []);
   });
 
   it("of an address that two have is let go of by who has it last", () => {
-    const { watches, told } = world();
+    const { watches, reported } = world();
     watches.pods.put("shop/a", podSeen("a", "10.0.0.60"));
     watches.pods.put("shop/b", podSeen("b", "10.0.0.60"));
     watches.pods.put("shop/a", undefined);
-    assert.deepEqual(told(), ["10.0.0.60 pod shop/b"]);
+    assert.deepEqual(reported(), ["10.0.0.60 pod shop/b"]);
   });
 });

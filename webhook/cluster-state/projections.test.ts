@@ -198,8 +198,8 @@ describe("observedNode of Cilium's annotations", () => {
   it("has what they say where the spec says nothing, and of two spellings today's", () => {
     const seen = observedNode(item({ metadata: { annotations } }));
     assert.deepEqual([seen.podCIDRs, seen.annotatedCIDRs], [undefined, "10.244.1.0/24,fd00:10::/64"]);
-    const told = observedNode(item({ metadata: { annotations }, spec: { podCIDRs: ["10.244.2.0/24"] } }));
-    assert.deepEqual([told.podCIDRs, told.annotatedCIDRs], ["10.244.2.0/24", undefined]);
+    const reported = observedNode(item({ metadata: { annotations }, spec: { podCIDRs: ["10.244.2.0/24"] } }));
+    assert.deepEqual([reported.podCIDRs, reported.annotatedCIDRs], ["10.244.2.0/24", undefined]);
     assert.equal(observedNode(item()).annotatedCIDRs, undefined);
   });
 });

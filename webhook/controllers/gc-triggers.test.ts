@@ -66,17 +66,17 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
     else cache.apply("claim", { type: "put", stored: storedAs("claim", claim) });
   }
   await turns();
-  const told = [found.splice(0).join(" ")];
+  const reported = [found.splice(0).join(" ")];
   for (const ms of advances) {
     clock.advance(ms);
     await turns();
-    told.push(found.splice(0).join(" "));
+    reported.push(found.splice(0).join(" "));
   }
   await triggers.close();
   stop.abort();
   await Promise.all(ended);
   assert.equal(clock.sleeping, 0);
-  return told;
+  return reported;
 }
 
 const BOUND = claimRecord({ binding: bindingTo("mysql-0", "node-a") });

@@ -92,7 +92,7 @@ const BLOCKS_SHORT: EventKind = { type: "Warning", reason: "BlocksShort", action
 export class PoolNotices {
   readonly #deps: Pick<ControllerDeps, "cache" | "events">;
   readonly #kind: EventKind;
-  readonly #told = new Map<string, string>(); // key -> the words
+  readonly #reported = new Map<string, string>(); // key -> the words
 
   constructor(deps: Pick<ControllerDeps, "cache" | "events">, kind = BLOCKS_SHORT) {
     this.#deps = deps;
@@ -101,10 +101,10 @@ export class PoolNotices {
 
   /** All that is to be told now; what is not among it is over. */
   tell(notes: ReadonlyMap<string, { readonly pool: string; readonly note: string }>): void {
-    for (const key of [...this.#told.keys()]) if (!notes.has(key)) this.#told.delete(key);
+    for (const key of [...this.#reported.keys()]) if (!notes.has(key)) this.#reported.delete(key);
     for (const [key, { pool, note }] of notes) {
-      if (this.#told.get(key) === note) continue;
-      this.#told.set(key, note);
+      if (this.#reported.get(key) === note) continue;
+      this.#reported.set(key, note);
       const stored = this.#deps.cache.poolRecord(pool);
       if (stored === undefined) continue;
       this.#deps.events.record({
@@ -116,6 +116,6 @@ export class PoolNotices {
   }
 
   forget(): void {
-    this.#told.clear();
+    this.#reported.clear();
   }
 }

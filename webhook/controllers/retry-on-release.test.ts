@@ -69,7 +69,7 @@ describe("who waits for an address", () => {
     waiting.enter("a");
     const cache = viewOf({ pools: [poolRecord("db", "10.20.0.0/24")] });
     const forget = onAddressFreed(cache, waiting);
-    const told = (change: () => void) => {
+    const reported = (change: () => void) => {
       clock.advance(10_000);
       const before = later.length;
       change();
@@ -83,36 +83,36 @@ describe("who waits for an address", () => {
     const pool = (over = {}) =>
       cache.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("db", "10.20.0.0/24", over)) });
     assert.equal(
-      told(() => put()),
+      reported(() => put()),
       false,
     );
     assert.equal(
-      told(() => put({ marked: true })),
+      reported(() => put({ marked: true })),
       false,
     );
     assert.equal(
-      told(() => put({ releasedAt: 1 })),
+      reported(() => put({ releasedAt: 1 })),
       true,
     );
     assert.equal(
-      told(() => cache.apply("reservation", { type: "gone", key: "10.20.0.70" })),
+      reported(() => cache.apply("reservation", { type: "gone", key: "10.20.0.70" })),
       true,
     );
     assert.equal(
-      told(() => pool()),
+      reported(() => pool()),
       false,
     );
     assert.equal(
-      told(() => pool({ disabled: true })),
+      reported(() => pool({ disabled: true })),
       true,
     );
     assert.equal(
-      told(() => cache.apply("pool", { type: "gone", key: "db" })),
+      reported(() => cache.apply("pool", { type: "gone", key: "db" })),
       true,
     );
     for (const one of forget) one();
     assert.equal(
-      told(() => pool()),
+      reported(() => pool()),
       false,
     );
   });

@@ -59,7 +59,7 @@ class Workloads {
   readonly #deps: ControllerDeps;
   readonly #queue: WorkQueue;
   readonly #waiting: Waiting;
-  readonly #told = new Map<string, { readonly what: string; readonly at: number }>(); // workload -> what was told, monotonic time
+  readonly #reported = new Map<string, { readonly what: string; readonly at: number }>(); // workload -> what was told, monotonic time
   readonly #rounds = new Map<string, Round>(); // workload -> its walk that is under way
 
   constructor(deps: ControllerDeps) {
@@ -238,7 +238,7 @@ class Workloads {
 
   #settled(key: string): void {
     this.#waiting.leave(key);
-    this.#told.delete(key);
+    this.#reported.delete(key);
   }
 
   #tell(key: string, { object }: ObservedWorkload, about: { refusal: Refusal; note: string }): void {
@@ -248,9 +248,9 @@ class Workloads {
     const waits = code === "CLAIM_CHANGED"; // for its pods, one after the other
     const what = JSON.stringify([uid, code, waits ? {} : details]);
     const at = this.#deps.context.clock.monotonic();
-    const last = this.#told.get(key);
+    const last = this.#reported.get(key);
     if (last?.what === what && at - last.at < TELL_AGAIN_MS) return;
-    this.#told.set(key, { what, at });
+    this.#reported.set(key, { what, at });
     const regarding = { apiVersion, kind, namespace, name, uid };
     const type = waits ? "Normal" : "Warning";
     const said = { type, reason: reasonOf(code), action: "Reserving", note: about.note } as const;

@@ -145,8 +145,8 @@ describe("decode", () => {
       ["keys", `{"${"x".repeat(140)}":0}`, 40_000],
     ] as const) {
       it(`are refused however large the body is: ${n} ${what}`, () => {
-        const told = "it is made of more values than two objects of Kubernetes may have";
-        assert.deepEqual(decode(Buffer.from(list(value, n))), { kind: "unreadable", why: told });
+        const reported = "it is made of more values than two objects of Kubernetes may have";
+        assert.deepEqual(decode(Buffer.from(list(value, n))), { kind: "unreadable", why: reported });
         const half = decode(Buffer.from(list(value, n / 2)));
         assert.equal(half.kind, "json", "half as many are taken");
       });

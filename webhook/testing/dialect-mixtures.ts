@@ -124,15 +124,18 @@ function isServed(key: string, value: string, addresses: readonly string[], isEx
 }
 
 /** A MAC address of a pool is the pod's, with its addresses; any other is told of. */
-export function judgeMacs(all: Labels, given: readonly string[] | undefined, told: string): void {
+export function judgeMacs(all: Labels, given: readonly string[] | undefined, reported: string): void {
   for (const [key, value] of Object.entries(all).filter(([one]) => isMac(one))) {
     const has = given?.some((one) => one.endsWith("@mac-eth0")) === true;
-    assert.ok(value === OUR_MAC ? has : told.includes(key), `${key}=${value} got ${given?.join()}: ${told}`);
+    assert.ok(
+      value === OUR_MAC ? has : reported.includes(key),
+      `${key}=${value} got ${given?.join()}: ${reported}`,
+    );
   }
 }
 
 /** All that is asked for is served, or nothing of it is Berth's and each annotation is told of. */
-export function judge(all: Labels, given: readonly string[] | undefined, told: string): void {
+export function judge(all: Labels, given: readonly string[] | undefined, reported: string): void {
   const { [MULTUS]: networks = "lan", ...others } = all;
   const annotations = Object.fromEntries(Object.entries(others).filter(([key]) => !isMac(key)));
   const isOurs = OURS.some((one) => networks.includes(`"${one}/`));
@@ -142,7 +145,7 @@ export function judge(all: Labels, given: readonly string[] | undefined, told: s
   if (networks !== "lan") {
     const has = addressesOf("net1")?.some((one) => networks.includes(`"${one}/`)) === true;
     assert.equal(has, isOurs, `${networks} got ${given?.join()}`);
-    assert.ok(isOurs || told.includes(MULTUS), `${networks} is not told of: ${told}`);
+    assert.ok(isOurs || reported.includes(MULTUS), `${networks} is not told of: ${reported}`);
   }
   const eth0 = addressesOf("eth0");
   const addresses = eth0?.length === 0 ? undefined : eth0;
@@ -155,7 +158,7 @@ export function judge(all: Labels, given: readonly string[] | undefined, told: s
       assert.ok(isServed(key, value, served, isExact), `${key}=${value} got ${served.join()}`);
       continue;
     }
-    assert.ok(told.includes(key), `${key} is not told of: ${told}`);
+    assert.ok(reported.includes(key), `${key} is not told of: ${reported}`);
     assert.ok(!/green/.test(value) && !OURS.some((one) => value.includes(one)), `${key}=${value} was left`);
   }
 }

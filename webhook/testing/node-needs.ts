@@ -93,7 +93,7 @@ export const web = (over: Partial<PoolSpec> = {}, name = "web", cidr: string | s
 export const on = (nodeName: string, more: object = {}) => ({ spec: { nodeName, ...more } });
 
 /** A pod that was told addresses of interfaces. */
-export const told = (node: string, addresses: string) => ({
+export const reported = (node: string, addresses: string) => ({
   ...on(node),
   metadata: { annotations: { "berth.dev/claim": "x", "berth.dev/addresses": addresses } },
 });

@@ -32,11 +32,11 @@ describe("what etcd says", () => {
   for (const [code, words, sent, remedy, fault] of SAID) {
     it(`${words}: ${remedy}, ${fault}`, () => {
       const error = new GrpcError(code, words, sent);
-      const told = faultOf(error, "http://10.0.0.1:2379");
-      assert.deepEqual([remedyFor(error), told.code], [remedy, fault]);
-      assert.match(told.message, /http:\/\/10\.0\.0\.1:2379/);
+      const reported = faultOf(error, "http://10.0.0.1:2379");
+      assert.deepEqual([remedyFor(error), reported.code], [remedy, fault]);
+      assert.match(reported.message, /http:\/\/10\.0\.0\.1:2379/);
       // what may have been done is never told as if it had surely not
-      if (remedy === "judge") assert.equal(isDefinite(told), false);
+      if (remedy === "judge") assert.equal(isDefinite(reported), false);
     });
   }
 

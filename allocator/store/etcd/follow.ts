@@ -98,7 +98,7 @@ async function* changes<K extends Kind>(
       if (signal.aborted) return;
       yield changeOf(following, event);
     }
-    cursor.at = Math.max(cursor.at ?? 0, toldUpTo(news));
+    cursor.at = Math.max(cursor.at ?? 0, knownUpTo(news));
   }
 }
 
@@ -111,7 +111,7 @@ function isPast({ compactRevision, created, revision }: WatchNews, from: number)
 }
 
 /** Complete revisions come in one message. Without events it says how far there is nothing to tell, but for the first one. */
-function toldUpTo({ events, created, revision }: WatchNews): number {
+function knownUpTo({ events, created, revision }: WatchNews): number {
   return events.at(-1)?.entry.modRevision ?? (created ? 0 : revision);
 }
 

@@ -51,7 +51,7 @@ export async function* pagesOf(
     limit = nextLimit(page.entries, pageSize);
   }
   if (long.length > 0)
-    log.warn("etcd has values that are longer than any record, and slow to list", toldOf(long));
+    log.warn("etcd has values that are longer than any record, and slow to list", fieldsOf(long));
 }
 
 async function pageOf(client: Paging["client"], range: Range): Promise<RangeResult> {
@@ -82,7 +82,7 @@ function isLong({ value, overlong }: KeyValue): boolean {
   return overlong === true || value.length > LONG;
 }
 
-function toldOf(long: readonly KeyValue[]) {
+function fieldsOf(long: readonly KeyValue[]) {
   const keys = long.map(({ key }) => key);
   const advice = "delete them, and find out who may write there";
   return { count: long.length, keys: listed(keys, NAMED), advice };

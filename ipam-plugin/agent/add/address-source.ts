@@ -87,8 +87,8 @@ async function assignFromRanges(ask: AddRequest, services: AgentServices): Promi
     pick = pickBeside(leases);
   }
   if (isRefusal(pick)) {
-    const told = withPoolWords(pick, scope.network, parts);
-    return fromRefusal(leases.size === 0 ? told : withLeaseWords(told, leases.size, scope));
+    const refusal = withPoolWords(pick, scope.network, parts);
+    return fromRefusal(leases.size === 0 ? refusal : withLeaseWords(refusal, leases.size, scope));
   }
   const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));
   const result = { addresses: pick.addresses, routes: ipam.routes, dns };

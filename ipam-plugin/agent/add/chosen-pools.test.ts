@@ -53,20 +53,20 @@ describe("the pool of a pod that asks for nothing", () => {
     node.blockSource.stored.delete("rest");
     node.blockSource.stored.set("plain", parsed(poolRecord("plain", "10.4.0.0/24", { blockSize: {} })));
     await node.hearBlocks();
-    const told = async (ipam: object) => errorOf(await node.call("ADD", pod("a", ipam))).msg;
+    const reported = async (ipam: object) => errorOf(await node.call("ADD", pod("a", ipam))).msg;
     for (const [type, list] of [
       ["antrea", "ipam\\.ippools"],
       ["spiderpool", "ipam\\.default_ipv4_ippool"],
       ["calico-ipam", "ipam\\.ipv4_pools"],
     ] as const)
       assert.match(
-        await told({ type }),
+        await reported({ type }),
         new RegExp(
           `no pool serves a network without ${list}.* of type ${type}; make an IPPool with networks: .*blockSize: {ipv4: 32`,
         ),
       );
     assert.match(
-      await told({ type: "antrea", ippools: ["plain"] }),
+      await reported({ type: "antrea", ippools: ["plain"] }),
       /pool "plain", which ipam\.ippools of type antrea means, gives addresses by request alone; make it with blockSize/,
     );
   });

@@ -25,7 +25,7 @@ export function withDropIn(ask: AddRequest, services: AgentServices): AddRequest
   const ipam = servedIpam(network, ask.ipam, services);
   if (!isRefusal(ipam)) {
     // nobody calls STATUS for networks of CNI before 1.1.0
-    toldOfPools(network, ipam, services);
+    warningsOfPools(network, ipam, services);
     return ipam === ask.ipam ? ask : { ...ask, ipam };
   }
   if (services.blockFollower.knowsPools) {
@@ -38,7 +38,7 @@ export function withDropIn(ask: AddRequest, services: AgentServices): AddRequest
 type Known = Pick<AgentServices, "blockFollower" | "networkWarnings" | "pools" | "sharedNetworks">;
 
 /** Names of `ipam.pools` that are no pools'; the log is told of them, once, and where the others serve no pod that asks for nothing. */
-export function toldOfPools(network: string, ipam: IpamConfig, services: Known): readonly string[] {
+export function warningsOfPools(network: string, ipam: IpamConfig, services: Known): readonly string[] {
   const { blockFollower, networkWarnings, pools } = services;
   const names = ipam.pools;
   const there = names.length === 0 ? undefined : new Set([...pools()].map(({ name }) => name));

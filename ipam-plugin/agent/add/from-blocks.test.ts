@@ -89,12 +89,12 @@ describe("an ADD that is served from a block", () => {
   });
 
   it("tells the log of a pool of its network that is not there, where no STATUS is called", async () => {
-    const told: (readonly string[])[] = [];
-    node.parts.networkWarnings.missing = (_, names) => void told.push(names);
+    const reported: (readonly string[])[] = [];
+    node.parts.networkWarnings.missing = (_, names) => void reported.push(names);
     node.ipam = { pools: ["db", "gone"] };
     await node.grant("10.0.0.4/30");
     assert.match(await node.refusal(), /there is no pool "gone"/);
-    assert.deepEqual(told, [["gone"]]);
+    assert.deepEqual(reported, [["gone"]]);
   });
 
   it("frees what no sandbox was told of, and gives it when it has cooled", async () => {

@@ -166,13 +166,13 @@ describe("a pod with a claim", () => {
     const attachment = { network: "net", containerID: "a", interface: "eth0" };
     const pod = { namespace: "shop", name: "db-0", uid: "u1" };
     await until(() => node.parts.attachments.unreported().length === 0);
-    assert.deepEqual(node.claimSource.told, [{ claim: CLAIM, pod, attachment }]);
+    assert.deepEqual(node.claimSource.reported, [{ claim: CLAIM, pod, attachment }]);
   });
 
   it("is told about when the answer was lost", async () => {
     node.parts.detachReporter.start();
     await node.add(sandbox("a", "u1"), "lost");
-    await until(() => node.claimSource.told.length === 1);
+    await until(() => node.claimSource.reported.length === 1);
     assert.deepEqual(node.held, []);
   });
 });
@@ -189,7 +189,7 @@ describe("a claim that another sandbox has", () => {
     await node.del(sandbox("old", "u1"));
     await until(() => node.parts.attachments.unreported().length === 0);
     assert.deepEqual(node.held, [...given].sort());
-    assert.deepEqual(node.claimSource.told, []);
+    assert.deepEqual(node.claimSource.reported, []);
     await node.restart();
     assert.deepEqual(node.held, [...given].sort());
   });
@@ -226,16 +226,16 @@ describe("a claim that another sandbox has", () => {
 
   it("stays with a sandbox of another journal, until its network namespace is gone", async () => {
     const attachment = { node: "n", containerID: "old", interface: "eth0", podUID: "u1", since: 0 };
-    const told = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
-    node.claimSource.sandboxes.set(CLAIM, told);
+    const reported = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
+    node.claimSource.sandboxes.set(CLAIM, reported);
     node.host.present.add("/run/netns/old");
     const error = errorOf(await node.call("ADD", sandbox("new", "u2")));
     assert.deepEqual([error.code, error.details], [11, "CLAIM_BUSY"]);
     assert.match(error.msg, /container old of another pod still uses it/);
-    node.claimSource.sandboxes.set(CLAIM, { ...told, bootID: "boot-0" });
+    node.claimSource.sandboxes.set(CLAIM, { ...reported, bootID: "boot-0" });
     assert.equal((await node.add(sandbox("later", "u2"))).length, 2, "of a boot that is over");
     await node.del(sandbox("later", "u2"));
-    node.claimSource.sandboxes.set(CLAIM, told);
+    node.claimSource.sandboxes.set(CLAIM, reported);
     node.host.present.delete("/run/netns/old");
     assert.equal((await node.add(sandbox("new", "u2"))).length, 2);
   });
@@ -327,7 +327,7 @@ describe("a claim source that answers late", () => {
     assert.equal(errorOf(await adding).code, 11);
     node.parts.detachReporter.start();
     resolve();
-    await until(() => node.claimSource.told.length === 1);
+    await until(() => node.claimSource.reported.length === 1);
     assert.deepEqual(node.held, []);
   });
 
@@ -341,7 +341,7 @@ describe("a claim source that answers late", () => {
     assert.equal(errorOf(await adding).code, 11);
     node.parts.detachReporter.start();
     resolve();
-    await until(() => node.claimSource.told.length === 1);
+    await until(() => node.claimSource.reported.length === 1);
     assert.deepEqual(node.held, []);
   });
 

@@ -15,7 +15,7 @@ export async function unknownSandbox(
     bootId,
   }: Pick<AgentServices, "attachments" | "claimSource" | "host" | "bootId">,
 ): Promise<ClaimAttachment | undefined> {
-  const told = await claimSource.lastSandbox(claim);
-  if (told?.netns === undefined || told.bootID !== bootId || attachments.knows(told)) return undefined;
-  return (await host.look(told.netns)) === "gone" ? undefined : told;
+  const last = await claimSource.lastSandbox(claim);
+  if (last?.netns === undefined || last.bootID !== bootId || attachments.knows(last)) return undefined;
+  return (await host.look(last.netns)) === "gone" ? undefined : last;
 }

@@ -64,11 +64,11 @@ describe("a claim that another journal's sandbox has", () => {
   setUp();
 
   const attachment = { node: "n", containerID: "old", interface: "eth0", podUID: "u1", since: 0 };
-  const told = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
+  const reported = { ...attachment, detached: false, netns: "/run/netns/old", bootID: "boot-1" };
 
   it("is not absent before its network namespace is gone", async () => {
     node.claimSource.used = ["shop/db-0"];
-    node.claimSource.sandboxes.set("shop/db-0", told);
+    node.claimSource.sandboxes.set("shop/db-0", reported);
     node.host.present.add("/run/netns/old");
     await sweep.look();
     node.host.present.delete("/run/netns/old");
@@ -83,9 +83,9 @@ describe("a claim that another journal's sandbox has", () => {
   it("is absent when it is of another boot, or when its DEL came", async () => {
     node.claimSource.used = ["shop/db-0"];
     node.host.present.add("/run/netns/old");
-    node.claimSource.sandboxes.set("shop/db-0", { ...told, bootID: "boot-0" });
+    node.claimSource.sandboxes.set("shop/db-0", { ...reported, bootID: "boot-0" });
     await sweep.look();
-    node.claimSource.sandboxes.set("shop/db-0", told);
+    node.claimSource.sandboxes.set("shop/db-0", reported);
     await sweep.look();
     await node.del({ cid: "old" });
     await sweep.look();

@@ -9,7 +9,7 @@ import { workloadOf } from "../../../allocator/model/claim-workload.ts";
 import type { PodState } from "../../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../../allocator/model/identity.ts";
 import { macOn } from "../../../allocator/model/interface-macs.ts";
-import { addressesOn, namesOf, placesOf, toldOf } from "../../../allocator/model/interfaces.ts";
+import { addressesOn, formatHolding, namesOf, placesOf } from "../../../allocator/model/interfaces.ts";
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
 import type { AttachRequest, ClaimResult, NoClaim, PodRef, RequestedMac } from "./claim-source.ts";
@@ -163,7 +163,7 @@ function addressMismatch(claim: Claim, request: AttachRequest): Refusal | undefi
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `the runtime asks for ${others.join(", ")}, and claim ${key} holds ${toldOf(claim).join(", ")}; remove one of the two requests`,
+    `the runtime asks for ${others.join(", ")}, and claim ${key} holds ${formatHolding(claim).join(", ")}; remove one of the two requests`,
     {
       claim: key,
     },

@@ -66,7 +66,7 @@ describe("Claims, from one sandbox to the next", () => {
 
   it("gives a claim to a pod by itself before it binds it, whose StatefulSet was reviewed and never kept", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const told = { "berth.dev/ips": "10.20.0.70", "berth.dev/claim": "mysql-0" };
+    const reported = { "berth.dev/ips": "10.20.0.70", "berth.dev/claim": "mysql-0" };
     const entry = addrs("10.20.0.70");
     const key = { namespace: "shop", name: "mysql-0" };
     const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
@@ -74,7 +74,7 @@ describe("Claims, from one sandbox to the next", () => {
     const ask70 = { ...key, namespaceLabels: {}, podLabels: {}, entry };
     const request = { addresses: entry };
     await reserve(world.context, { key, identity, request, retention, ask: ask70 }, "nothing");
-    await keepPod(world, "mysql-0", { ...told, "berth.dev/addresses": "10.20.0.70" });
+    await keepPod(world, "mysql-0", { ...reported, "berth.dev/addresses": "10.20.0.70" });
     const claims = claimsOf(world);
     const { pod, attachment } = ask("mysql-0");
     await assignedClaim(claims, ask("mysql-0"));

@@ -60,13 +60,13 @@ describe("Claims", () => {
       ["d-slot-1", "10.20.0.71"],
     ] as const)
       await pin(world, name, address);
-    const told = async (name: string, claim: string, address: string) => {
+    const reported = async (name: string, claim: string, address: string) => {
       const assigned = { "berth.dev/claim": claim, "berth.dev/token": name, "berth.dev/addresses": address };
       await keepPod(world, name, { "berth.dev/ips": address, ...assigned });
     };
-    await told("d-a", "d-slot-0", "10.20.0.70");
-    await told("d-b", "d-slot-0", "10.20.0.70");
-    await told("d-c", "d-slot-1", "10.20.0.79");
+    await reported("d-a", "d-slot-0", "10.20.0.70");
+    await reported("d-b", "d-slot-0", "10.20.0.70");
+    await reported("d-c", "d-slot-1", "10.20.0.79");
     const claims = claimsOf(world);
     assert.equal((await assignedClaim(claims, ask("d-a"))).claim, "shop/d-slot-0");
     assert.equal((await claimAt(world, "shop/d-slot-0")).record.binding?.podUID, "uid-d-a");

@@ -21,7 +21,7 @@ import {
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
-import { toldOf } from "../../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { bindToNode, settle } from "./bind-to-node.ts";
 import { claimOnNetwork } from "./claim-networks.ts";
@@ -153,7 +153,8 @@ export class EmbeddedClaims implements ClaimSource {
     // Before it is answered: the end of an older sandbox must not make the claim look free while this one has it.
     const held = await this.#report(notice, "attached", signal);
     // Until then it may have been at rest for a moment, and been changed or given back.
-    if (!isDeepStrictEqual(held && toldOf(held.record), toldOf(record))) return changed(found.claim);
+    if (!isDeepStrictEqual(held && formatHolding(held.record), formatHolding(record)))
+      return changed(found.claim);
     return resultOf(this.#options.context.view, record, request);
   }
 

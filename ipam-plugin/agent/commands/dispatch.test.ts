@@ -77,8 +77,8 @@ describe("STATUS", () => {
       [{ resolvConf: "/nonexistent/resolv.conf" }, undefined],
     ] as const) {
       const refused = errorOf(await node.call("ADD", { cid: "c", ipam }));
-      const told = errorOf(await node.call("STATUS", { cid: "", ifname: "", netns: "", ipam }));
-      assert.deepEqual([told.code, told.msg], [refused.code, msg ?? refused.msg]);
+      const reported = errorOf(await node.call("STATUS", { cid: "", ifname: "", netns: "", ipam }));
+      assert.deepEqual([reported.code, reported.msg], [refused.code, msg ?? refused.msg]);
     }
   });
 

@@ -4,7 +4,7 @@ import { readVersion } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
 import { readConfiguration } from "../add/add-request.ts";
-import { servedIpam, toldOfPools } from "../add/drop-in-pools.ts";
+import { servedIpam, warningsOfPools } from "../add/drop-in-pools.ts";
 import { isShared, noEtcd } from "../add/from-shared.ts";
 import { emptiedByPools, staticOfPool } from "../add/pool-addresses.ts";
 import type { Answer } from "../rpc/connection.ts";
@@ -79,7 +79,7 @@ function refusalByPools(network: string, given: IpamConfig, services: AgentServi
 
 function missingPool(network: string, ipam: IpamConfig, services: AgentServices): Refusal | undefined {
   const there = [...services.pools()].map(({ name }) => name);
-  const [first] = toldOfPools(network, ipam, services);
+  const [first] = warningsOfPools(network, ipam, services);
   if (first === undefined) return undefined;
   const some = there.slice(0, 10).map((name) => `"${name}"`);
   const have = some.length === 0 ? "there are no pools yet, make it first" : `name one of ${some.join(", ")}`;

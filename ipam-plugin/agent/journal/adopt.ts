@@ -46,7 +46,7 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
     ];
   const known = journal.attachments.filter(({ state }) => state === "attached");
   const seen = await namedNetns(adoption.netnsFolders ?? NAMED_NETNS);
-  const told = [
+  const lines = [
     `${database} knows ${counted(known.length, "sandbox", "sandboxes")} of this boot; ${verdict === "older" ? "it is older than what has served here" : "another journal has served it before"}`,
     ...known.map(({ containerID, netns }) => `  known: container ${containerID}, ${netns}`),
     `sandboxes that only the runtime knows: ${unknownSandboxes.length}`,
@@ -56,9 +56,9 @@ export async function adopt(adoption: Adoption): Promise<readonly string[]> {
     "Once it is adopted, an address of a sandbox that is up and not known may be given to another one.",
     "End those sandboxes first: delete their pods, or crictl rmp -fa.",
   ];
-  if (!confirmed) return [...told, "Nothing was changed. To adopt it: the same with --yes"];
+  if (!confirmed) return [...lines, "Nothing was changed. To adopt it: the same with --yes"];
   await mark.write(adoptionText(own, randomUUID()));
-  return [...told, `${database} is adopted: it serves this node from now on`];
+  return [...lines, `${database} is adopted: it serves this node from now on`];
 }
 
 function isOf(record: RuntimeRecord): (known: AttachmentId) => boolean {

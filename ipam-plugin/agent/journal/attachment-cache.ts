@@ -101,7 +101,7 @@ export class AttachmentCache {
   async commit(change: Change): Promise<void> {
     await this.#journal.write(change);
     for (const attachment of change.put ?? []) this.#publish(attachment);
-    for (const place of change.told ?? []) this.#publishTold(place);
+    for (const place of change.reported ?? []) this.#publishReported(place);
     for (const place of change.forgotten ?? []) this.#forget(place);
   }
 
@@ -156,7 +156,7 @@ export class AttachmentCache {
     return [...ids].map((id) => this.#byPlace.get(id)).filter((found) => found !== undefined);
   }
 
-  #publishTold(place: AttachmentId): void {
+  #publishReported(place: AttachmentId): void {
     const current = this.get(place);
     if (current?.state === "detached") this.#publish({ ...current, noticePending: false });
   }

@@ -119,7 +119,7 @@ describe("journal", () => {
     await journal.write({ put: [tombstone] });
     await journal.write({ forgotten: [attached] });
     assert.equal(journal.load().attachments.length, 1, "what is not told is not forgotten");
-    await journal.write({ told: [attached] });
+    await journal.write({ reported: [attached] });
     assert.equal(journal.load().attachments[0]?.noticePending, false);
     await journal.write({ put: [attached] });
     await journal.write({ forgotten: [attached] });
@@ -231,7 +231,7 @@ describe("attachments", () => {
     assert.deepEqual(attachments.ofClaim("shop/db-1"), []);
     assert.deepEqual(attachments.unreported(), [b]);
     assert.deepEqual(attachments.attached(), [a]);
-    await attachments.commit({ told: [b] });
+    await attachments.commit({ reported: [b] });
     assert.deepEqual(attachments.unreported(), []);
     await attachments.commit({ put: [detached(a, AT)] });
     assert.deepEqual([attachments.ofClaim("shop/db-0"), attachments.held()], [[], []]);
@@ -259,7 +259,7 @@ describe("attachments", () => {
       ],
     );
     assert.deepEqual(attachments.ofPod("u2"), []);
-    await attachments.commit({ told: [a, b], forgotten: [a, b] });
+    await attachments.commit({ reported: [a, b], forgotten: [a, b] });
     assert.deepEqual(
       attachments.ofPod("u1").map(({ containerID }) => containerID),
       ["c"],

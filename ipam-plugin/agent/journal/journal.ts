@@ -83,7 +83,7 @@ export interface Change {
   readonly put?: readonly Attachment[];
   readonly positions?: readonly Position[];
   /** Detached, and the claim's status says so. */
-  readonly told?: readonly AttachmentId[];
+  readonly reported?: readonly AttachmentId[];
   /** Tombstones that are old enough. */
   readonly forgotten?: readonly AttachmentId[];
   readonly blocks?: BlockChange;
@@ -102,7 +102,7 @@ export class Journal {
   readonly #database: Database;
   #failing = false;
   #followed: (position: number) => void = () => undefined;
-  #told = 0;
+  #notified = 0;
 
   /** Brings the tables up to date. Throws BerthError of the database. */
   constructor(database: Database) {
@@ -166,14 +166,14 @@ export class Journal {
       for (const { scope, rangeSet, address } of change.positions ?? []) {
         sql.run(PUT_POSITION, scope.network, scope.dataDir, rangeSet, address);
       }
-      for (const place of change.told ?? []) sql.run(TELL, ...primaryKey(place));
+      for (const place of change.reported ?? []) sql.run(TELL, ...primaryKey(place));
       for (const place of change.forgotten ?? []) sql.run(FORGET, ...primaryKey(place));
       if (change.blocks !== undefined) writeBlocks(sql, change.blocks);
       return integerOf(sql.get(ADVANCE) ?? {}, "at");
     });
-    if (position <= this.#told) return;
+    if (position <= this.#notified) return;
     this.#followed(position);
-    this.#told = position;
+    this.#notified = position;
   }
 
   /** Finds out whether the journal can be written again. */

@@ -21,7 +21,8 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 const sandbox = (i: number) => ({ cid: `c${i}`, args: podArgs(`db-${i}`, `u${i}`) });
-const toldContainers = () => node.claimSource.told.map(({ attachment }) => attachment.containerID).sort();
+const reportedContainers = () =>
+  node.claimSource.reported.map(({ attachment }) => attachment.containerID).sort();
 
 async function attachAndDetach(count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
@@ -37,7 +38,7 @@ describe("reports of detachments", () => {
     await attachAndDetach(20);
     node.parts.detachReporter.start();
     await until(() => node.parts.attachments.unreported().length === 0);
-    assert.equal(new Set(toldContainers()).size, 20);
+    assert.equal(new Set(reportedContainers()).size, 20);
     await node.restart();
     assert.deepEqual(node.parts.attachments.unreported(), []);
   });
@@ -65,7 +66,7 @@ describe("reports of detachments", () => {
     await until(() => node.clock.sleeping === 1);
     node.claimSource.fault = undefined;
     node.clock.advance(60_000);
-    await until(() => node.claimSource.told.length === 1);
+    await until(() => node.claimSource.reported.length === 1);
   });
 
   it("go out by themselves when another fails", async () => {
@@ -76,8 +77,8 @@ describe("reports of detachments", () => {
     node.claimSource.fault = undefined;
     await node.add(sandbox(1));
     await node.del(sandbox(1));
-    await until(() => node.claimSource.told.length === 1);
-    assert.deepEqual(toldContainers(), ["c1"], "the one that failed waits for its time");
+    await until(() => node.claimSource.reported.length === 1);
+    assert.deepEqual(reportedContainers(), ["c1"], "the one that failed waits for its time");
   });
 
   it("survive a restart", async () => {
@@ -88,13 +89,13 @@ describe("reports of detachments", () => {
     node.claimSource.fault = undefined;
     node.parts.detachReporter.start();
     await until(() => node.parts.attachments.unreported().length === 0);
-    assert.deepEqual(toldContainers(), ["c0", "c1"]);
+    assert.deepEqual(reportedContainers(), ["c0", "c1"]);
   });
 
   it("go out before their place is used again, so that none is about the new sandbox", async () => {
     await attachAndDetach(1);
     await node.add(sandbox(0));
-    assert.deepEqual(toldContainers(), ["c0"]);
+    assert.deepEqual(reportedContainers(), ["c0"]);
     assert.equal(node.claimSource.asked.length, 2);
     assert.deepEqual(node.parts.attachments.unreported(), []);
     await node.del(sandbox(0));
@@ -129,16 +130,16 @@ describe("reports of detachments", () => {
       [sandbox(0), net1],
       [net1, sandbox(0)],
     ] as const) {
-      const before = node.claimSource.told.length;
+      const before = node.claimSource.reported.length;
       await node.add(sandbox(0));
       await node.add(net1);
       await node.del(first);
       await until(() => node.parts.attachments.unreported().length === 0);
-      assert.equal(node.claimSource.told.length, before, "the other interface has the claim");
+      assert.equal(node.claimSource.reported.length, before, "the other interface has the claim");
       assert.equal(node.parts.attachments.ofClaim(claim).length, 1);
       await node.del(last);
       await until(() => node.parts.attachments.unreported().length === 0);
-      assert.equal(node.claimSource.told.length, before + 1);
+      assert.equal(node.claimSource.reported.length, before + 1);
     }
   });
 

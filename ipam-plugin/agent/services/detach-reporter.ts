@@ -107,7 +107,7 @@ export class DetachReporter {
     const { claimSource, attachments } = this.#options;
     const notice = noticeOf(attachment);
     if (notice !== undefined && !this.#isUpBeside(attachment)) await claimSource.detached(notice);
-    await attachments.commit({ told: [attachment] });
+    await attachments.commit({ reported: [attachment] });
   }
 
   /** Another interface of the container still has the claim: the sandbox releases it with the last one. */

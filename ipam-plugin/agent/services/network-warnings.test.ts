@@ -7,10 +7,10 @@ import { NodeBench } from "../testing/node-bench.ts";
 import { NetworkWarnings } from "./network-warnings.ts";
 
 describe("what of a network's configuration has no effect", () => {
-  const told: LogFields[] = [];
-  const warn = (_: string, fields: LogFields = {}) => void told.push(fields);
+  const reported: LogFields[] = [];
+  const warn = (_: string, fields: LogFields = {}) => void reported.push(fields);
   beforeEach(() => {
-    told.length = 0;
+    reported.length = 0;
   });
 
   it("is told once, and again when it changes", () => {
@@ -21,7 +21,7 @@ describe("what of a network's configuration has no effect", () => {
     warnings.unread("lan", []);
     for (let i = 0; i < 2; i++) warnings.missing("lan", ["nosuch"]);
     assert.deepEqual(
-      told.map(({ network, field, pool }) => [network, field ?? pool]),
+      reported.map(({ network, field, pool }) => [network, field ?? pool]),
       [
         ["lan", "ipam.foo"],
         ["lan", "ipam.foo, ipam.bar"],
@@ -38,7 +38,7 @@ describe("what of a network's configuration has no effect", () => {
     warnings.uncut("lan", [], false);
     for (let i = 0; i < 2; i++) warnings.uncut("host", ["db"], true);
     assert.deepEqual(
-      told.map(({ network, pool }) => [network, pool]),
+      reported.map(({ network, pool }) => [network, pool]),
       [["lan", "db, web"]],
     );
     assert.match(
@@ -93,7 +93,7 @@ describe("what of a network's configuration has no effect", () => {
       for (let i = 0; i < 2; i++) warnings.beside("lan", ["db"], "subnet");
       warnings.beside("lan", ["db"], "");
       assert.deepEqual(
-        told.map(({ field, pool }) => [field, pool]),
+        reported.map(({ field, pool }) => [field, pool]),
         [["ipam.subnet", "db"]],
       );
     });
@@ -103,9 +103,9 @@ describe("what of a network's configuration has no effect", () => {
     const warnings = new NetworkWarnings({ ...noopLogger, warn });
     for (let i = 0; i < 257; i++) warnings.unread(`lan-${i}`, ["ipam.foo"]);
     warnings.unread("lan-256", ["ipam.foo"]);
-    assert.equal(told.length, 257);
+    assert.equal(reported.length, 257);
     warnings.unread("lan-0", ["ipam.foo"]);
-    assert.equal(told.length, 258);
+    assert.equal(reported.length, 258);
   });
 
   for (const verb of ["STATUS", "ADD"]) {

@@ -9,7 +9,7 @@ const NAMED = 10;
 /** What of networks' configurations has no effect and is no reason to refuse pods: told in the log, once. */
 export class NetworkWarnings {
   readonly #log: Logger;
-  readonly #told = new Map<string, string>(); // kind of warning and network -> what was told last
+  readonly #warned = new Map<string, string>(); // kind of warning and network -> what was told last
 
   constructor(log: Logger) {
     this.#log = log;
@@ -73,12 +73,12 @@ export class NetworkWarnings {
   }
 
   #isNew(about: string, words: string): boolean {
-    if ((this.#told.get(about) ?? "") === words) return false;
-    this.#told.delete(about);
+    if ((this.#warned.get(about) ?? "") === words) return false;
+    this.#warned.delete(about);
     if (words === "") return false;
-    this.#told.set(about, words);
-    const [oldest] = this.#told.size > MOST_NETWORKS ? this.#told.keys() : [];
-    if (oldest !== undefined) this.#told.delete(oldest);
+    this.#warned.set(about, words);
+    const [oldest] = this.#warned.size > MOST_NETWORKS ? this.#warned.keys() : [];
+    if (oldest !== undefined) this.#warned.delete(oldest);
     return true;
   }
 }

@@ -85,10 +85,13 @@ describe("ranges of a network that lie in a pool", () => {
   });
 
   it("are told in the log once, and again when they are others", () => {
-    const told: LogFields[] = [];
-    const overlaps = new RangeOverlaps({ ...noopLogger, warn: (_, fields = {}) => void told.push(fields) });
+    const reported: LogFields[] = [];
+    const overlaps = new RangeOverlaps({
+      ...noopLogger,
+      warn: (_, fields = {}) => void reported.push(fields),
+    });
     const addresses = () =>
-      told.splice(0).map(({ network, pool, address }) => [network, pool, address].join(" "));
+      reported.splice(0).map(({ network, pool, address }) => [network, pool, address].join(" "));
     const [whole, half] = [setsOf({ subnet: "10.20.0.0/24" }), setsOf({ subnet: "10.20.0.0/26" })];
     for (const sets of [whole, whole]) overlaps.look("net", sets, [DB]);
     assert.deepEqual(addresses(), ["net db 10.20.0.50-10.20.0.99"]);

@@ -59,9 +59,9 @@ export class RangeOverlaps {
     this.#known.set(network, { sets, ranges, pools, overlaps, parts });
     const [oldest] = this.#known.size > MOST_NETWORKS ? this.#known.keys() : [];
     if (oldest !== undefined) this.#known.delete(oldest);
-    const told = new Set(before?.overlaps.map(({ pool, addresses }) => `${pool} ${addresses}`));
+    const warned = new Set(before?.overlaps.map(({ pool, addresses }) => `${pool} ${addresses}`));
     for (const { pool, addresses } of overlaps) {
-      if (told.has(`${pool} ${addresses}`)) continue;
+      if (warned.has(`${pool} ${addresses}`)) continue;
       const isLeftOut = parts.some((part) => part.pool === pool);
       this.#log.warn("ranges of a network lie in a pool of Berth", {
         ...{ network, pool, address: addresses },

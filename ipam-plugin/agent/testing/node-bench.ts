@@ -63,7 +63,7 @@ export class ScriptedClaims implements ClaimSource {
   interfaces: readonly string[] | undefined;
   readonly asked: AttachRequest[] = [];
   readonly assigned: AttachRequest[] = [];
-  readonly told: SandboxEvent[] = [];
+  readonly reported: SandboxEvent[] = [];
   readonly sandboxes = new Map<string, ClaimAttachment>(); // claim -> the one that its status has
   /** Sandboxes that were there at the start. */
   readonly known: SandboxEvent[] = [];
@@ -119,7 +119,7 @@ export class ScriptedClaims implements ClaimSource {
     this.attempts++;
     await this.telling;
     if (this.fault !== undefined) throw this.fault;
-    this.told.push(notice);
+    this.reported.push(notice);
   }
 
   async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {

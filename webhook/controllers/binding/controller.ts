@@ -214,10 +214,10 @@ class Binder implements Controller {
   /** The claim with the pod's owner, request and retention: its review wrote nothing of them. */
   async #settledWith(pod: ObservedPod, claim: Stored<"claim">): Promise<Stored<"claim">> {
     const { context, inventory } = this.#deps;
-    const told = admissionAnswerOf(pod.annotations);
-    if (told === undefined) return claim;
+    const answer = admissionAnswerOf(pod.annotations);
+    if (answer === undefined) return claim;
     const namespace = await namespaceOf(inventory.cached, pod.namespace);
-    const of = { pod: { ...pod, generateName: "" }, namespace, told };
+    const of = { pod: { ...pod, generateName: "" }, namespace, answer };
     const allocation = await requestAsAnswered(context, inventory.cached, of);
     if (allocation === undefined || isRefusal(allocation)) return claim;
     if (await isSettled(claim.record, allocation)) return claim;

@@ -17,7 +17,7 @@ import {
   matchesRef,
 } from "../../../allocator/manifest/pod-claim.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { toldOf } from "../../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 
@@ -58,10 +58,10 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   if (claim === undefined) return withoutClaim(pod, claimRefs);
   if (doesWithout(pod.annotations, claim.record, pod.up)) return SETTLED;
   const target = bindTargetOf(pod, ref?.token ?? "");
-  const told = toldOf(claim.record);
-  const { assigned = told } = target;
+  const own = formatHolding(claim.record);
+  const { assigned = own } = target;
   // its name keeps the claim for it
-  if (pod.node === "" && ref?.token === "" && isSame(assigned, told)) return SETTLED;
+  if (pod.node === "" && ref?.token === "" && isSame(assigned, own)) return SETTLED;
   const plan = planBind(claim.record, target, await input.hints(claim.record, target), input.now);
   if (isRefusal(plan)) {
     const settles = plan.code === "CLAIM_CHANGED" && isDetached(claim.record);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { claimKey } from "../../../allocator/model/claim.ts";
-import { toldOf } from "../../../allocator/model/interfaces.ts";
+import { formatHolding } from "../../../allocator/model/interfaces.ts";
 import type { EventInput, InvolvedObject } from "../../../kube/controller/event-recorder.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 import { reasonOf } from "../conditions.ts";
@@ -39,7 +39,7 @@ export class PodEvents {
   /** Of a pod that was told what was in its way, and of others if that is asked for. */
   bound(pod: PodRef, claim: Claim): void {
     if (!this.#tellsBound && !this.#said.has(`${pod.namespace}/${pod.name}`)) return;
-    const words = `claim ${claimKey(claim)} (${toldOf(claim).join(", ")}) is bound to ${claim.binding?.node ?? ""}`;
+    const words = `claim ${claimKey(claim)} (${formatHolding(claim).join(", ")}) is bound to ${claim.binding?.node ?? ""}`;
     this.#record(pod, { type: "Normal", reason: "AddressBound", note: words });
   }
 

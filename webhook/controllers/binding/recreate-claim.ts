@@ -34,18 +34,18 @@ export async function recreateClaim(
   if (item?.metadata.uid !== uid) return undefined;
   const pod = readObject({ apiVersion: "v1", kind: "Pod", ...item });
   if (isRefusal(pod)) return pod;
-  const told = admissionAnswerOf(pod.metadata.annotations);
-  if (told === undefined) return undefined;
+  const answer = admissionAnswerOf(pod.metadata.annotations);
+  if (answer === undefined) return undefined;
   const facts = await namespaceOf(inventory.live, namespace);
-  const of = { pod: podMetadata(pod, namespace), namespace: facts, told };
+  const of = { pod: podMetadata(pod, namespace), namespace: facts, answer };
   const plain = await requestAsAnswered(context, inventory.live, of);
   if (plain === undefined || isRefusal(plain)) return plain;
   const [open = plain] = await withUsablePools(deps, namespace, pod.spec, [plain]);
   const isThere = async () => (await inventory.live.pod(namespace, name))?.uid === uid;
   const allocation = { ...open, isThere };
-  const settled = await settleAnswer(context, allocation, told);
-  if (settled !== undefined || told.token === "") return settled;
+  const settled = await settleAnswer(context, allocation, answer);
+  if (settled !== undefined || answer.token === "") return settled;
   // its hold has expired, and the slot may be free again
   const bound = await allocateSlot(context, inventory.live, [allocation]);
-  return isRefusal(bound) ? bound : await settleAnswer(context, allocation, told);
+  return isRefusal(bound) ? bound : await settleAnswer(context, allocation, answer);
 }

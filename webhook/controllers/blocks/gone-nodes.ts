@@ -44,13 +44,13 @@ function wordsFor({ nodes, waiting, cooling }: Held, cooldown: string): string {
   const names = [...nodes].sort();
   const who = `${names.length === 1 ? "node" : "nodes"} ${some(names)} gone`;
   const free = `after the pool's cooldown (${cooldown})`;
-  const told: string[] = [];
+  const parts: string[] = [];
   if (waiting.length > 0)
-    told.push(
+    parts.push(
       `${blocks(waiting.length)} (${some(waiting)}) given back ${shortDuration(NODE_GRACE_MS)} after that, and free ${free}`,
     );
-  if (cooling > 0) told.push(`${blocks(cooling)} given back, and free ${free}`);
-  return `${who}: ${told.join("; ")}`;
+  if (cooling > 0) parts.push(`${blocks(cooling)} given back, and free ${free}`);
+  return `${who}: ${parts.join("; ")}`;
 }
 
 function blocks(count: number): string {

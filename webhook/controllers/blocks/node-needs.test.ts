@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { poolRecord } from "../../../test/support/fixtures.ts";
-import { needs, on, told, web } from "../../testing/node-needs.ts";
+import { needs, on, reported, web } from "../../testing/node-needs.ts";
 
 describe("what nodes need of a pool with blocks", () => {
   it("is counted by pods that have no claim, a network of their own, and a node", async () => {
@@ -18,8 +18,8 @@ describe("what nodes need of a pool with blocks", () => {
       deleting: { ...on("b"), metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } },
       admitted: { ...on("a"), metadata: { annotations: { "berth.dev/claim": "x" } } },
       ...{ claimed: on("a"), elsewhere: on("gone") },
-      both: told("b", "10.0.0.7@eth0,10.1.0.7@net1"),
-      further: told("a", "10.1.0.8@net1"),
+      both: reported("b", "10.0.0.7@eth0,10.1.0.7@net1"),
+      further: reported("a", "10.1.0.8@net1"),
     };
     const pools = [web({ default: true })];
     assert.deepEqual(await needs({ pools, pods, claims: ["claimed"] }), { "web/IPv4": "a:2 b:3" });

@@ -4,7 +4,7 @@ import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { bitsOf, type Family, familyOf, parseCidr } from "../../../allocator/ip/address.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
-import { readTold } from "../../../allocator/model/interfaces.ts";
+import { parseAddresses } from "../../../allocator/model/interfaces.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
@@ -160,7 +160,7 @@ type PoolHome = readonly [Pool, Family];
 /** The pools with blocks whose addresses the pod has; undefined: it has none yet. */
 function homesByAddress({ cache }: NodeNeedsSource, pod: ObservedPod): readonly PoolHome[] | undefined {
   if (pod.addresses === undefined) return undefined;
-  const { addresses } = readTold(pod.addresses.split(","));
+  const { addresses } = parseAddresses(pod.addresses.split(","));
   return addresses.flatMap((address) => {
     const [pool, family] = [cache.poolOf(address), familyOf(address)];
     return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];

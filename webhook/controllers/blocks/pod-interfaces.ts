@@ -12,7 +12,7 @@ import {
 import type { NetworkAttachment } from "../../../allocator/manifest/network-attachments.ts";
 import { requestsAddressOn } from "../../../allocator/model/address-request.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { addressesOn, FIRST_INTERFACE, readTold } from "../../../allocator/model/interfaces.ts";
+import { addressesOn, FIRST_INTERFACE, parseAddresses } from "../../../allocator/model/interfaces.ts";
 import { isOnNetwork } from "../../../allocator/pool/pool-networks.ts";
 import type { Informers, ObservedPod } from "../../cluster-state/informers.ts";
 import type { WaitingPod } from "./waiting-pods.ts";
@@ -63,8 +63,8 @@ function asksNothing({ annotations, namespace }: ObservedPod): boolean {
 }
 
 /** Whether a pod was told addresses of further interfaces alone: its first one is served as that of a pod that asks for nothing. */
-function isOfFurther(told: string): boolean {
-  const { interfaces } = readTold(told.split(","));
+function isOfFurther(text: string): boolean {
+  const { interfaces } = parseAddresses(text.split(","));
   return interfaces !== undefined && !Object.hasOwn(interfaces, FIRST_INTERFACE);
 }
 

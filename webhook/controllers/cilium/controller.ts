@@ -41,7 +41,7 @@ class Cilium implements Passes {
   readonly #unserved: NodeNotices;
   #operator: CiliumOperator | undefined;
   #unreadSince: number | undefined; // monotonic
-  #isUnreadTold = false;
+  #isUnreadReported = false;
   #lacks: readonly Lack[] = [];
   constructor(deps: ControllerDeps, options: CiliumOptions) {
     this.#deps = deps;
@@ -136,8 +136,8 @@ class Cilium implements Passes {
   #tellUnread(): void {
     const { clock, log } = this.#deps.context;
     this.#unreadSince ??= clock.monotonic();
-    if (this.#isUnreadTold || clock.monotonic() - this.#unreadSince < UNREAD_MS) return;
-    this.#isUnreadTold = true;
+    if (this.#isUnreadReported || clock.monotonic() - this.#unreadSince < UNREAD_MS) return;
+    this.#isUnreadReported = true;
     log.error("CiliumNodes cannot be read, and Cilium's nodes get nothing until they can", {
       remedy:
         "see that the CustomResourceDefinition ciliumnodes.cilium.io is installed (docs/cilium.md, Begin)",

@@ -7,7 +7,7 @@ import type { ControllerDeps } from "../controller.ts";
 export class NodeNotices {
   readonly #deps: Pick<ControllerDeps, "watches" | "events">;
   readonly #reason: string;
-  readonly #told = new Map<string, string>(); // node -> what an event told
+  readonly #reported = new Map<string, string>(); // node -> what an event told
 
   constructor(deps: Pick<ControllerDeps, "watches" | "events">, reason: string) {
     this.#deps = deps;
@@ -16,15 +16,15 @@ export class NodeNotices {
 
   /** Nodes of which something is told. */
   get size(): number {
-    return this.#told.size;
+    return this.#reported.size;
   }
 
   /** All that is to be told now, by node; what is not among it is over. */
   tell(notes: ReadonlyMap<string, string>): void {
-    for (const name of [...this.#told.keys()]) if (!notes.has(name)) this.#told.delete(name);
+    for (const name of [...this.#reported.keys()]) if (!notes.has(name)) this.#reported.delete(name);
     for (const [name, note] of notes) {
-      if (this.#told.get(name) === note) continue;
-      this.#told.set(name, note);
+      if (this.#reported.get(name) === note) continue;
+      this.#reported.set(name, note);
       const uid = this.#deps.watches.nodes.get(name)?.uid;
       if (uid === undefined) continue;
       this.#deps.events.record({
@@ -35,6 +35,6 @@ export class NodeNotices {
   }
 
   forget(): void {
-    this.#told.clear();
+    this.#reported.clear();
   }
 }

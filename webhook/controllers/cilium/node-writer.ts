@@ -93,11 +93,11 @@ function errorOf({ operatorError }: CiliumNode, wrong: readonly string[]): strin
 
 /** An object takes 1.5 MB at most, and nobody reads thousands. */
 function inShort(wrong: readonly string[]): string {
-  const told = wrong
+  const named = wrong
     .slice(0, MOST_TOLD)
     .map((words) => (words.length > MOST_CHARACTERS ? `${words.slice(0, MOST_CHARACTERS)}...` : words));
-  const more = wrong.length - told.length;
-  return [...told, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+  const more = wrong.length - named.length;
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
 }
 
 /** By compare and set on the record as it was seen. */

@@ -111,9 +111,9 @@ export class CiliumOperator {
       ({ node }) => node.name,
       async ({ object, node }) => {
         const view = { node, blocks: owned.get(node.name) ?? [] };
-        const told = wrong.get(node.name);
-        if (told === undefined) return undefined; // what it has is not known to be recorded
-        const about = { object, wrong: told, held };
+        const known = wrong.get(node.name);
+        if (known === undefined) return undefined; // what it has is not known to be recorded
+        const about = { object, wrong: known, held };
         const after = await this.#carryOut(pools, about, view);
         const { grants, wrong: words } = after.plan;
         const lacksPool = this.#isServedByNone(pools, object, after.view) || this.#isRefused(about, words);
@@ -143,8 +143,8 @@ export class CiliumOperator {
   }
 
   /** In multi-pool alone a plan says itself that there is no pool for what the agent asks for. */
-  #isRefused(about: NodeAbout, told: readonly string[]): boolean {
-    return this.#deps.mode === "multi-pool" && told.length > about.wrong.length;
+  #isRefused(about: NodeAbout, all: readonly string[]): boolean {
+    return this.#deps.mode === "multi-pool" && all.length > about.wrong.length;
   }
 
   async #carryOut(pools: readonly Pool[], { object, wrong, held }: NodeAbout, seen: NodeView) {

@@ -55,7 +55,7 @@ class Claims {
   readonly #gone = new Map<string, Claim[]>(); // namespace/name -> what was deleted and held addresses
   readonly #successors = new Successors();
   readonly #writtenAt = new Map<string, number>(); // namespace/name -> monotonic time of the last report
-  readonly #told = new Map<string, string>(); // namespace/name -> UID of the claim whose deleter was told
+  readonly #reported = new Map<string, string>(); // namespace/name -> UID of the claim whose deleter was told
   readonly #items = new Map<string, KubeItem>(); // namespace/name -> the object as it was last seen
 
   constructor(deps: ControllerDeps) {
@@ -137,7 +137,7 @@ class Claims {
   #outlast(key: string, { uid, record }: Stored<"claim">): Outcome {
     const { addresses, binding, name, namespace } = record;
     const waits = record.releasing !== true && !isDetached(record);
-    if (waits && this.#told.get(key) !== uid) {
+    if (waits && this.#reported.get(key) !== uid) {
       const pod = `pod ${binding?.podName ?? ""} on node ${binding?.node ?? ""}`;
       const then = "until its sandbox has ended; delete that pod, or fence its node if it is lost";
       this.#deps.events.record({
@@ -147,13 +147,13 @@ class Claims {
       });
     }
     const outcome = this.#forget(key);
-    if (waits) this.#told.set(key, uid);
+    if (waits) this.#reported.set(key, uid);
     return outcome;
   }
 
   #forget(key: string): Outcome {
     this.#items.delete(key);
-    this.#told.delete(key);
+    this.#reported.delete(key);
     this.#writtenAt.delete(key);
     this.#waiting.leave(key);
     if (!this.#deps.leadership.leads()) this.#gone.delete(key);

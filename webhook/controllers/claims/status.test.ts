@@ -48,31 +48,34 @@ describe("the status of a claim made by hand", () => {
   });
 
   it("tells a refusal in other words from another refusal, and from the same for another request", () => {
-    const told = reportOn(item(undefined), TAKEN, NOW);
-    assert.ok(told);
-    const reworded = reportOn(item(told), { ...TAKEN, message: "held; free nearby: 10.20.0.71" }, NOW);
-    const other = reportOn(item(told), refuse("POOL_EXHAUSTED", "all taken"), NOW);
-    const reserved = reportOn(item(told), RESERVED, NOW);
+    const reported = reportOn(item(undefined), TAKEN, NOW);
+    assert.ok(reported);
+    const reworded = reportOn(item(reported), { ...TAKEN, message: "held; free nearby: 10.20.0.71" }, NOW);
+    const other = reportOn(item(reported), refuse("POOL_EXHAUSTED", "all taken"), NOW);
+    const reserved = reportOn(item(reported), RESERVED, NOW);
     assert.ok(reworded && other && reserved);
-    assert.equal(onlyMessageChanged(item(told), reworded), true);
-    assert.equal(onlyMessageChanged(item(told), other), false);
-    assert.equal(onlyMessageChanged(item(told), reserved), false);
-    assert.equal(onlyMessageChanged(item(undefined), told), false);
-    const older = { ...told, conditions: told.conditions.map((c) => ({ ...c, observedGeneration: 1 })) };
+    assert.equal(onlyMessageChanged(item(reported), reworded), true);
+    assert.equal(onlyMessageChanged(item(reported), other), false);
+    assert.equal(onlyMessageChanged(item(reported), reserved), false);
+    assert.equal(onlyMessageChanged(item(undefined), reported), false);
+    const older = {
+      ...reported,
+      conditions: reported.conditions.map((c) => ({ ...c, observedGeneration: 1 })),
+    };
     assert.equal(onlyMessageChanged(item(older), reworded), false);
   });
 
   it("says that a pod of its name is up without it, and that it is gone", () => {
-    const told = reportOn(item(undefined), RESERVED, NOW, true);
-    assert.ok(told);
-    const words = (report = told) =>
+    const reported = reportOn(item(undefined), RESERVED, NOW, true);
+    assert.ok(reported);
+    const words = (report = reported) =>
       report.conditions.map(({ type, status, reason, message }) => `${type}=${status} ${reason}: ${message}`);
     assert.deepEqual(words(), [
       "Ready=True Reserved: 10.20.0.70 and fd00:20::70 are reserved",
       "Bindable=False PodKeepsAddress: pod a was given no claim when it was created, and is up with another address, which it keeps; the next pod of the name has this claim: delete the pod and create it again",
     ]);
-    assert.equal(reportOn(item(told), RESERVED, NOW + 60_000, true), undefined);
-    const gone = reportOn(item(told), RESERVED, NOW + 60_000);
+    assert.equal(reportOn(item(reported), RESERVED, NOW + 60_000, true), undefined);
+    const gone = reportOn(item(reported), RESERVED, NOW + 60_000);
     assert.equal(words(gone)[1], "Bindable=True Free: the next pod a has this claim");
     assert.equal(reportOn(item(gone), RESERVED, NOW + 90_000), undefined);
   });

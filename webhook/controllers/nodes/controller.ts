@@ -27,7 +27,7 @@ class NodeCidrs implements Passes {
   readonly #loop: PassLoop;
   readonly #client: NodeClient;
   readonly #absences: NodeAbsences;
-  readonly #told = new Map<string, string>(); // UID of a Node -> what an event told of it
+  readonly #reported = new Map<string, string>(); // UID of a Node -> what an event told of it
   #distributor: NodeCidrDistributor | undefined;
   #report: CidrReport = NOTHING;
 
@@ -70,7 +70,7 @@ class NodeCidrs implements Passes {
   forget(): void {
     this.#distributor = undefined;
     this.#report = NOTHING;
-    this.#told.clear();
+    this.#reported.clear();
   }
 
   knows(): boolean {
@@ -114,10 +114,12 @@ class NodeCidrs implements Passes {
         (one) => [one.nodeUID, noteOf(one.node, "PodCIDRShared", collisionWords(one))] as const,
       ),
     ]);
-    for (const uid of [...this.#told.keys()]) if (!notes.has(uid)) this.#told.delete(uid);
-    const news = [...notes].filter(([uid, { note }]) => this.#told.get(uid) !== note).slice(0, MOST_EVENTS);
+    for (const uid of [...this.#reported.keys()]) if (!notes.has(uid)) this.#reported.delete(uid);
+    const news = [...notes]
+      .filter(([uid, { note }]) => this.#reported.get(uid) !== note)
+      .slice(0, MOST_EVENTS);
     for (const [uid, { name, reason, note }] of news) {
-      this.#told.set(uid, note);
+      this.#reported.set(uid, note);
       this.#deps.context.log.warn("node has no CIDR of its own", { node: name, error: note });
       this.#deps.events.record({
         regarding: { apiVersion: apiVersionOf(NODES), kind: NODES.kind, name, uid },

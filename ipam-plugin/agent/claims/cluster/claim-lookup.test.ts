@@ -86,8 +86,8 @@ describe("the claim of a pod", () => {
     assert.equal(await found(on("eth0")), "unclaimed");
     const got = await node.claims.attach({ kind: "found", claim: "shop/a", token: "" }, on("net1"), NEVER);
     assert.deepEqual(got.kind === "claimed" && got.addresses.map((one) => one.address), [address]);
-    const told = { kind: "found", claim: "shop/a", token: "", assigned: ["10.20.0.70"] } as const;
-    const refused = await node.claims.attach(told, on("net1"), NEVER);
+    const reported = { kind: "found", claim: "shop/a", token: "", assigned: ["10.20.0.70"] } as const;
+    const refused = await node.claims.attach(reported, on("net1"), NEVER);
     assert.equal(isRefusal(refused) && refused.code, "CLAIM_CHANGED", "it was told of no interface");
   });
 

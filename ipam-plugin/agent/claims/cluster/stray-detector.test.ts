@@ -11,21 +11,21 @@ import { StrayDetector } from "./stray-detector.ts";
 let node: NodeBench;
 let view: PlainView;
 let strays: StrayDetector;
-let told: unknown[];
+let reported: unknown[];
 
 /** Around the tests of a suite: not of the whole file, whose process others may share. */
 function setUp(): void {
   beforeEach(async () => {
     node = await NodeBench.open();
     view = new PlainView(viewOf({}));
-    told = [];
+    reported = [];
     strays = new StrayDetector({
       view,
       attached: () => node.parts.attachments.attached(),
       clock: new ManualClock(),
       log: {
         ...noopLogger,
-        error: (message, fields) => told.push([message, fields?.containerID, fields?.address]),
+        error: (message, fields) => reported.push([message, fields?.containerID, fields?.address]),
       },
     });
     node.claimSource.answers.set("shop/db-0", claimResult("shop/db-0", "10.20.0.10/24"));
@@ -62,16 +62,16 @@ describe("a stray sandbox", () => {
   it("is told of at the second look, once, and again when it comes back", () => {
     const line = ["sandbox has addresses that are not bound to its pod; remove it", "claimed", "10.20.0.10"];
     strays.look();
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     strays.look();
     strays.look();
-    assert.deepEqual(told, [line]);
+    assert.deepEqual(reported, [line]);
     bound("u1");
     strays.look();
     bound("u2");
     strays.look();
     strays.look();
-    assert.deepEqual(told, [line, line]);
+    assert.deepEqual(reported, [line, line]);
   });
 
   it("is not told of when it was the watch that was behind", () => {
@@ -79,6 +79,6 @@ describe("a stray sandbox", () => {
     bound("u1");
     strays.look();
     strays.look();
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
   });
 });

@@ -79,18 +79,18 @@ describe("EtcdClaims", () => {
   it("tells of the end of a container after what was under way about its start", async () => {
     const { scripted, claims } = bench();
     const gate = Promise.withResolvers<void>();
-    const told: string[] = [];
+    const reported: string[] = [];
     scripted.attached = async () => {
       await gate.promise;
-      told.push("attached");
+      reported.push("attached");
     };
-    scripted.detached = async () => void told.push("detached");
+    scripted.detached = async () => void reported.push("detached");
     const notice = { claim: "default/c-1", pod: REQUEST.pod, attachment: REQUEST.attachment };
     await claims.attached(notice);
     const ended = claims.detached(notice);
     gate.resolve();
     await ended;
-    assert.deepEqual(told, ["attached", "detached"]);
+    assert.deepEqual(reported, ["attached", "detached"]);
     await claims.close();
   });
 
@@ -98,6 +98,6 @@ describe("EtcdClaims", () => {
     const { scripted, claims, former } = bench();
     await claims.detached(formerNotice(REQUEST.attachment));
     assert.deepEqual(former, [REQUEST.attachment]);
-    assert.equal(scripted.told.length, 0);
+    assert.equal(scripted.reported.length, 0);
   });
 });

@@ -39,7 +39,7 @@ interface EtcdClaimsOptions {
 export class EtcdClaims implements ClaimSource {
   readonly #options: EtcdClaimsOptions;
   readonly #adding = new Map<string, number>(); // claim -> ADDs that are under way with it
-  readonly #untold = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
+  readonly #unreported = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
   readonly #turns = new KeyedMutex(); // what is told of a claim goes out in the order in which it came to be
   readonly #stop = new AbortController();
   #telling: Promise<void> | undefined;
@@ -64,14 +64,14 @@ export class EtcdClaims implements ClaimSource {
 
   /** Told in the background: an agent that starts without etcd serves DEL and CHECK. */
   async attached(notice: SandboxEvent): Promise<void> {
-    this.#untold.set(notice.claim, notice);
+    this.#unreported.set(notice.claim, notice);
     this.#telling ??= this.#tell();
   }
 
   async detached(notice: SandboxEvent): Promise<void> {
     const { claims, releaseFormer } = this.#options;
     if (isFormerNotice(notice)) return await releaseFormer(notice.attachment);
-    this.#untold.delete(notice.claim);
+    this.#unreported.delete(notice.claim);
     await this.#turns.run(notice.claim, () => claims.detached(notice));
   }
 
@@ -115,20 +115,20 @@ export class EtcdClaims implements ClaimSource {
 
   async #tell(): Promise<void> {
     const { claims, clock, log } = this.#options;
-    while (!this.#stop.signal.aborted && this.#untold.size > 0) {
-      for (const [claim, notice] of this.#untold) {
+    while (!this.#stop.signal.aborted && this.#unreported.size > 0) {
+      for (const [claim, notice] of this.#unreported) {
         if (this.#stop.signal.aborted) return;
         try {
           await this.#turns.run(claim, async () => {
-            if (this.#untold.get(claim) === notice) await claims.attached(notice);
+            if (this.#unreported.get(claim) === notice) await claims.attached(notice);
           });
-          if (this.#untold.get(claim) === notice) this.#untold.delete(claim);
+          if (this.#unreported.get(claim) === notice) this.#unreported.delete(claim);
         } catch (error) {
           log.warn("etcd was not told of a container; tried again", { claim, error: messageOf(error) });
           break;
         }
       }
-      if (this.#untold.size > 0) await clock.sleep(RETRY_MS, this.#stop.signal);
+      if (this.#unreported.size > 0) await clock.sleep(RETRY_MS, this.#stop.signal);
     }
     this.#telling = undefined;
   }

@@ -51,11 +51,11 @@ export class SideClaims implements ClaimSource {
   }
 
   async attached(notice: SandboxEvent): Promise<void> {
-    await this.#told(notice, async (source, own) => await source.attached(own));
+    await this.#report(notice, async (source, own) => await source.attached(own));
   }
 
   async detached(notice: SandboxEvent): Promise<void> {
-    await this.#told(notice, async (source, own) => await source.detached(own));
+    await this.#report(notice, async (source, own) => await source.detached(own));
   }
 
   async lastSandbox(name: string): Promise<ClaimAttachment | undefined> {
@@ -78,7 +78,7 @@ export class SideClaims implements ClaimSource {
     await this.#side(etcd).absent(claim);
   }
 
-  async #told(
+  async #report(
     notice: SandboxEvent,
     tell: (source: ClaimSource, own: SandboxEvent) => Promise<void>,
   ): Promise<void> {
