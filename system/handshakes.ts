@@ -31,7 +31,7 @@ export class Handshakes {
   readonly #line = new WaitingLine();
   readonly #costlyLine = new WaitingLine();
   readonly #costly = new CostlyPeers();
-  #turn: NodeJS.Immediate | undefined;
+  #scheduled: NodeJS.Immediate | undefined;
   readonly #rest = new Pause(() => this.#schedule());
   readonly #costlyRest = new Pause(() => this.#schedule());
   readonly #provenRest = new Pause(() => this.#schedule());
@@ -63,11 +63,11 @@ export class Handshakes {
   }
 
   #schedule(): void {
-    if (this.#next() !== undefined) this.#turn ??= setImmediate(() => this.#beginOne());
+    if (this.#next() !== undefined) this.#scheduled ??= setImmediate(() => this.#beginOne());
   }
 
   #beginOne(): void {
-    this.#turn = undefined;
+    this.#scheduled = undefined;
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const { line, peer } = next;
       const socket = line.take(peer);

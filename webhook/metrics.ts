@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import type { Sample } from "../allocator/base/ports.ts";
 import type { RecordCache } from "../allocator/cache/cache.ts";
 import { countInBlocks } from "../allocator/cache/pool-usage.ts";
@@ -56,7 +56,7 @@ async function each<T>(items: Iterable<T>, look: (item: T) => void): Promise<voi
   let n = 0;
   for (const item of items) {
     look(item);
-    if (++n % SLICE === 0) await turn();
+    if (++n % SLICE === 0) await setImmediate();
   }
 }
 

@@ -28,7 +28,7 @@ export async function allocateSlot(
       group.length === 1 ? [] : group.map((allocation) => inspectSlot(context, inventory, allocation));
     await Promise.allSettled(looks); // a claim that cannot be read is no matter where one before it is free
     for (const [at, allocation] of group.entries()) {
-      const got = await context.serial.run(turnAt(allocation), async () =>
+      const got = await context.serial.run(lockOf(allocation), async () =>
         allocateOne(context, inventory, allocation, await looks[at]),
       );
       if (got.kind === "reserved") return got;
@@ -51,7 +51,7 @@ function* inGrowingGroups(
   context: Context,
   slots: readonly AllocationRequest[],
 ): Generator<readonly AllocationRequest[]> {
-  const isTried = (slot: AllocationRequest) => context.serial.isBusy(turnAt(slot));
+  const isTried = (slot: AllocationRequest) => context.serial.isBusy(lockOf(slot));
   let left = slots;
   for (let size = 1; left.length > 0; size = Math.min(2 * size, MOST_AT_ONCE)) {
     const group = new Set(likelyFreeFirst(context, left, isTried).slice(0, size));
@@ -60,7 +60,7 @@ function* inGrowingGroups(
   }
 }
 
-function turnAt({ key }: AllocationRequest): string {
+function lockOf({ key }: AllocationRequest): string {
   return `slot ${claimKey(key)}`;
 }
 

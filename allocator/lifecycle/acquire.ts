@@ -63,8 +63,8 @@ async function takeOne(
 ): Promise<Exclude<Take, { kind: "taken" }> | Refusal> {
   const { context, claim, nonce } = taking;
   const key = claimKey(claim);
-  const inTurn = spreadOut(familyPlan.candidates, { spread: context.spread, claim: key });
-  for (const { address, pool: from } of inTurn) {
+  const ordered = spreadOut(familyPlan.candidates, { spread: context.spread, claim: key });
+  for (const { address, pool: from } of ordered) {
     const wanted = { address, pool: from, claim, nonce };
     context.spread?.tries(address, key);
     const got = familyPlan.exact ? await taking.take(context, wanted) : await takeReadable(taking, wanted);

@@ -22,7 +22,7 @@ const NEAR = 64;
 const CLOSE = 128;
 
 /** Runs the work alone among those of the namespace in this process, where a pool that may serve it is near its limit. */
-export async function inTurn<T>(
+export async function aloneNearLimit<T>(
   { view, serial }: Context,
   ask: AddressConstraints,
   work: () => Promise<T>,

@@ -26,7 +26,7 @@ import { podGone } from "./claim-conflicts.ts";
 import { decide, type Mode } from "./decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
-import { inTurn, quotaExceededNow, takenBack } from "./namespace-limit.ts";
+import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
@@ -62,7 +62,7 @@ async function reserveAlone(
   let last: Attempt | undefined;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const current = await finished(context, known);
-    const attempt = await inTurn(context, allocation.ask, () =>
+    const attempt = await aloneNearLimit(context, allocation.ask, () =>
       tryReserve(context, allocation, current, seen),
     );
     if (attempt.kind === "reserved" || (attempt.kind === "refused" && sure)) return attempt;

@@ -52,13 +52,13 @@ function firstOf(
     family: familyOf(address),
     named: [address],
     exact: false,
-    candidates: inTurn(named, others?.candidates ?? [], ask.siblings ?? []),
+    candidates: siblingsLast(named, others?.candidates ?? [], ask.siblings ?? []),
     exhausted: (skipped) => others?.exhausted(skipped) ?? noneLeft(view, address),
   };
 }
 
 /** What the list names for others comes last: each of them has it by name, and may come a moment later. */
-function* inTurn(
+function* siblingsLast(
   named: readonly Candidate[],
   others: Iterable<Candidate>,
   siblings: readonly AddressEntry[],

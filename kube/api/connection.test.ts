@@ -9,7 +9,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { createClock } from "../../system/clock.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import { type Connection, connect } from "./connection.ts";
 
 type Authenticator = Parameters<KubeConfig["addAuthenticator"]>[0];
@@ -78,7 +78,7 @@ describe("connect", () => {
   async function arrived(count: () => number, wanted: number): Promise<void> {
     for (let i = 0; count() < wanted; i++) {
       assert.ok(i < 10_000, "never arrived");
-      await turns(1);
+      await eventLoopTurns(1);
     }
   }
 
@@ -140,7 +140,7 @@ describe("connect", () => {
     const call = connected().call({ method: "GET", path: "/api", timeoutMs: 3_000 });
     await arrived(() => requests, 1);
     clock.advance(2_999);
-    await turns();
+    await eventLoopTurns();
     clock.advance(1);
     await assert.rejects(call, { code: "TIMED_OUT", message: `the API server at ${url} does not answer` });
   });
@@ -153,7 +153,7 @@ describe("connect", () => {
     };
     const call = get(connected());
     await arrived(() => requests, 1);
-    await turns(200);
+    await eventLoopTurns(200);
     clock.advance(10_000);
     await assert.rejects(call, { code: "TIMED_OUT" });
   });
@@ -186,7 +186,7 @@ describe("connect", () => {
     for (const count of [1, 2]) {
       await arrived(() => clock.sleeping, 1);
       await arrived(() => requests, count);
-      await turns(200);
+      await eventLoopTurns(200);
       clock.advance(2_000);
     }
     assert.equal((await call).status, 200);

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError, type FaultCode } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import { type EventInput, EventRecorder, type EventSink, type Series } from "./event-recorder.ts";
 
 const TAKEN: EventInput = {
@@ -67,12 +67,12 @@ describe("EventRecorder", () => {
 
   async function pass(ms: number): Promise<void> {
     clock.advance(ms);
-    await turns();
+    await eventLoopTurns();
   }
 
   it("sends what happens at once, under a name of its own", async () => {
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     const [event] = sink.kept.values();
     assert.deepEqual(event && { ...event }, {
       namespace: "shop",
@@ -89,9 +89,9 @@ describe("EventRecorder", () => {
 
   it("counts what happens again, and writes the count once a minute", async () => {
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     for (let i = 0; i < 100; i++) recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual([sink.counts, sink.writes], [[1], 1]);
     await pass(60_000);
     assert.deepEqual([sink.counts, sink.writes], [[101], 2]);
@@ -104,23 +104,23 @@ describe("EventRecorder", () => {
     recorder.record({ ...TAKEN, note: "address 10.20.0.52 is taken" });
     recorder.record({ ...TAKEN, type: "Normal" });
     recorder.record({ ...TAKEN, regarding: { ...TAKEN.regarding, uid: "u-2" } });
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(sink.counts, [1, 1, 1, 1]);
   });
 
   it("begins a new event after six quiet minutes", async () => {
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     await pass(6 * 60_000);
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(sink.counts, [1, 1]);
   });
 
   it("keeps what cannot be sent until it can", async () => {
     sink.failure = "STORE_UNAVAILABLE";
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     recorder.record(TAKEN);
     sink.failure = undefined;
     await pass(1_000);
@@ -130,7 +130,7 @@ describe("EventRecorder", () => {
   it("gives up what is refused, and goes on", async () => {
     sink.failure = "INTERNAL";
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     sink.failure = undefined;
     recorder.record({ ...TAKEN, reason: "Other" });
     await pass(60_000);
@@ -142,19 +142,19 @@ describe("EventRecorder", () => {
 
   it("makes a new event when somebody deleted the old one", async () => {
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     sink.kept.clear();
     recorder.record(TAKEN);
     await pass(60_000);
     assert.deepEqual(sink.counts, []);
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(sink.counts, [1]);
   });
 
   it("is bounded", async () => {
     for (let i = 0; i < 1_500; i++) recorder.record({ ...TAKEN, note: `note ${i}` });
-    await turns();
+    await eventLoopTurns();
     await pass(60_000);
     assert.equal(sink.kept.size, 1_000);
   });
@@ -162,14 +162,14 @@ describe("EventRecorder", () => {
   it("forgets what was sent when there is much that is new", async () => {
     for (let i = 0; i < 1_500; i++) {
       recorder.record({ ...TAKEN, note: `note ${i}` });
-      await turns();
+      await eventLoopTurns();
     }
     assert.equal(sink.kept.size, 1_500);
   });
 
   it("cuts a note at the API server's 1024 bytes, between characters", async () => {
     recorder.record({ ...TAKEN, note: `a${"地".repeat(500)}` });
-    await turns();
+    await eventLoopTurns();
     const [event] = sink.kept.values();
     assert.equal(event?.notice.note, `a${"地".repeat(340)}…`);
     assert.equal(Buffer.byteLength(event.notice.note), 1_024);
@@ -177,7 +177,7 @@ describe("EventRecorder", () => {
 
   it("writes at its end what is not written yet", async () => {
     recorder.record(TAKEN);
-    await turns();
+    await eventLoopTurns();
     recorder.record(TAKEN);
     await end();
     assert.deepEqual(sink.counts, [2]);
@@ -187,7 +187,7 @@ describe("EventRecorder", () => {
     sink.failure = "STORE_UNAVAILABLE";
     recorder.record(TAKEN);
     recorder.record({ ...TAKEN, reason: "Other" });
-    await turns();
+    await eventLoopTurns();
     await end();
     assert.equal(sink.kept.size, 0);
   });

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import {
   elect,
   type LeaderTerm,
@@ -85,13 +85,13 @@ describe("lead", () => {
   async function pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 500) {
       clock.advance(Math.min(500, left));
-      await turns();
+      await eventLoopTurns();
     }
   }
 
   it("makes one leader of several, and keeps him for as long as he renews", async () => {
     const [one, two] = [candidate("one"), candidate("two")];
-    await turns();
+    await eventLoopTurns();
     await pass(60_000);
     assert.deepEqual([one.leads(), two.leads()], [true, false]);
     assert.deepEqual([one.terms.length, two.terms.length], [1, 0]);
@@ -102,7 +102,7 @@ describe("lead", () => {
 
   it("gives the lease back at the end, and the next one need not wait", async () => {
     const [one, two] = [candidate("one"), candidate("two")];
-    await turns();
+    await eventLoopTurns();
     await one.end();
     assert.equal(one.leads(), false);
     assert.deepEqual([records.record?.holder, records.record?.durationMs], ["", 1_000]);
@@ -114,7 +114,7 @@ describe("lead", () => {
   for (const trouble of ["down", "hung"] as const) {
     it(`steps down 10 s after the last renewal when the API server is ${trouble}, 5 s before another can lead`, async () => {
       const [one, two] = [candidate("one"), candidate("two")];
-      await turns();
+      await eventLoopTurns();
       await pass(4_000);
       one.link.state = trouble;
       await pass(9_500);
@@ -137,7 +137,7 @@ describe("lead", () => {
   it("does not believe the clocks of others", async () => {
     records.put({ holder: "old", durationMs: 15_000, acquiredAt: 0, renewedAt: 0, transitions: 3 });
     const one = candidate("one");
-    await turns();
+    await eventLoopTurns();
     await pass(14_500);
     assert.equal(one.leads(), false);
     await pass(2_000);
@@ -148,14 +148,14 @@ describe("lead", () => {
   it("takes up again at once what it held before a restart", async () => {
     records.put({ holder: "one", durationMs: 15_000, acquiredAt: 7, renewedAt: 7, transitions: 3 });
     const one = candidate("one");
-    await turns();
+    await eventLoopTurns();
     assert.equal(one.leads(), true);
     assert.deepEqual([records.record?.acquiredAt, records.record?.transitions], [7, 3]);
   });
 
   it("ends the term when another has taken the lease", async () => {
     const one = candidate("one");
-    await turns();
+    await eventLoopTurns();
     await pass(2_000);
     records.put({ holder: "two", durationMs: 15_000, acquiredAt: 0, renewedAt: 0, transitions: 1 });
     await pass(2_000);
@@ -165,7 +165,7 @@ describe("lead", () => {
 
   it("holds nothing for a process that was paused", async () => {
     const one = candidate("one");
-    await turns();
+    await eventLoopTurns();
     const [term] = one.terms;
     clock.advance(11_000); // and nobody had his turn
     assert.equal(term?.holds(), false);
@@ -180,7 +180,7 @@ describe("lead", () => {
     };
     const deps = { clock, random: { fraction: () => 0 }, log: noopLogger };
     const ended = elect({ box: records.box(new Link()), identity: "one", ...deps }, work, stop.signal);
-    await turns();
+    await eventLoopTurns();
     await pass(4_000);
     stop.abort();
     await ended;

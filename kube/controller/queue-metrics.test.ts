@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { exposed } from "../../test/support/exposed.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import { DONE, type Outcome, WorkQueue } from "./workqueue.ts";
 
 describe("what a work queue tells of itself", () => {
@@ -26,7 +26,7 @@ describe("what a work queue tells of itself", () => {
     const running = queue.run(stop.signal);
     queue.add("a");
     queue.add("b");
-    await turns();
+    await eventLoopTurns();
     clock.advance(3_000);
     assert.deepEqual(await of("berth_queue_keys"), [
       '{queue="test",state="waiting"} 1',
@@ -35,7 +35,7 @@ describe("what a work queue tells of itself", () => {
     ]);
     assert.deepEqual(await of("berth_queue_oldest_seconds"), ['{queue="test"} 3']);
     for (const gate of gates) gate.resolve();
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(await of("berth_queue_oldest_seconds"), ['{queue="test"} 0']);
     assert.deepEqual((await of("berth_queue_keys"))[2], '{queue="test",state="later"} 1');
     assert.deepEqual(await of("berth_queue_outcomes_total"), [

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import { DONE, type Outcome, WorkQueue, type WorkQueueOptions } from "./workqueue.ts";
 
 describe("WorkQueue", () => {
@@ -45,7 +45,7 @@ describe("WorkQueue", () => {
 
   async function after(ms: number): Promise<string[]> {
     clock.advance(ms);
-    await turns();
+    await eventLoopTurns();
     return worked.splice(0);
   }
 
@@ -63,14 +63,14 @@ describe("WorkQueue", () => {
     const gate = Promise.withResolvers<Outcome>();
     const queue = start((key) => (key === "a" && worked.length === 1 ? gate.promise : DONE));
     queue.add("a");
-    await turns();
+    await eventLoopTurns();
     queue.add("a");
     queue.add("a");
     queue.add("b");
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(worked, ["a", "b"]);
     gate.resolve(DONE);
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(worked, ["a", "b", "a"]);
   });
 
@@ -79,10 +79,10 @@ describe("WorkQueue", () => {
     const hold = () => new Promise<Outcome>((resolve) => gates.push(() => resolve(DONE)));
     const queue = start(hold, { concurrency: 2 });
     for (const key of ["a", "b", "c"]) queue.add(key);
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(worked, ["a", "b"]);
     gates[0]?.();
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(worked, ["a", "b", "c"]);
     for (const open of gates) open();
   });
@@ -111,9 +111,9 @@ describe("WorkQueue", () => {
       return DONE;
     });
     queue.add("a");
-    await turns();
+    await eventLoopTurns();
     clock.advance(5);
-    await turns();
+    await eventLoopTurns();
     assert.deepEqual(worked, ["a", "a"]);
   });
 
@@ -168,12 +168,12 @@ describe("WorkQueue", () => {
     let ended = false;
     const queue = start(() => gate.promise);
     queue.add("a");
-    await turns();
+    await eventLoopTurns();
     stop.abort();
     void running.then(() => {
       ended = true;
     });
-    await turns();
+    await eventLoopTurns();
     assert.equal(ended, false);
     gate.resolve(DONE);
     await running;
@@ -190,7 +190,7 @@ describe("WorkQueue", () => {
     const others = { now: () => clock.now(), monotonic: () => clock.monotonic(), sleep };
     const queue = start(() => DONE, { clock: others });
     for (let i = 0; i < 1_600; i++) queue.add(String(i));
-    await turns(200);
+    await eventLoopTurns(200);
     assert.equal(worked.length, 1_600);
     assert.deepEqual(worked.slice(0, 3), ["0", "1", "2"], "those that wait longest come first");
     assert.ok(turnsLeft >= 100, `${turnsLeft} times for 1,600 keys`);
@@ -205,10 +205,10 @@ describe("WorkQueue", () => {
     const others = { now: () => clock.now(), monotonic: () => clock.monotonic(), sleep };
     const queue = start(() => DONE, { clock: others });
     queue.addAfter("first", 100);
-    await turns();
+    await eventLoopTurns();
     const before = rests;
     for (let i = 0; i < 50; i++) queue.addAfter(String(i), 200);
-    await turns();
+    await eventLoopTurns();
     assert.equal(rests, before);
     assert.deepEqual(await after(100), ["first"]);
     assert.equal((await after(100)).length, 50);

@@ -6,7 +6,7 @@ import { type Clock, type Logger, noopLogger } from "../../allocator/base/ports.
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { CLAIMS } from "../api/resource.ts";
 import { type Scene, ScriptedConnection } from "../testing/scripted-connection.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import { listAndWatch } from "./list-watch.ts";
 
 const event = (type: string, name: string, revision: number) => ({
@@ -60,10 +60,10 @@ async function watch(
       said.push("item" in change ? `${change.type} ${change.item.metadata.name}` : change.type);
     }
   })();
-  await turns();
+  await eventLoopTurns();
   for (let left = more.ms ?? 5_000; left > 0; left -= 500) {
     manual.advance(500);
-    await turns();
+    await eventLoopTurns();
   }
   stop.abort();
   await reading;

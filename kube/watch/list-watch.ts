@@ -69,7 +69,7 @@ class ListWatch {
   readonly #backoff: Backoff;
   readonly #health: WatchReporter | undefined;
   #pass: "stream" | "pages";
-  #inTurn = 0;
+  #sinceYield = 0;
   /** How far it has come; undefined before a full pass. */
   #at: string | undefined;
   /** The API server was away or silent: it may have come back with an older etcd. */
@@ -111,7 +111,7 @@ class ListWatch {
       for (const item of page.items) {
         if (this.#signal.aborted) return;
         yield { type: "put", item };
-        await this.#turn();
+        await this.#yieldNow();
       }
     }
     if (this.#signal.aborted) return;
@@ -153,7 +153,7 @@ class ListWatch {
         if (this.#signal.aborted) return;
         yield change;
       }
-      await this.#turn();
+      await this.#yieldNow();
       this.#backoff.reset();
     }
   }
@@ -176,10 +176,10 @@ class ListWatch {
   }
 
   /** Everything that is read at once would be worked off before a timer or another connection had its turn. */
-  async #turn(): Promise<void> {
-    this.#inTurn++;
-    if (this.#inTurn < IN_A_TURN) return;
-    this.#inTurn = 0;
+  async #yieldNow(): Promise<void> {
+    this.#sinceYield++;
+    if (this.#sinceYield < IN_A_TURN) return;
+    this.#sinceYield = 0;
     await this.#options.clock.sleep(0, this.#signal);
   }
 

@@ -6,7 +6,7 @@ import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { exposed } from "../../test/support/exposed.ts";
 import { CLAIMS } from "../api/resource.ts";
 import { type Scene, ScriptedConnection } from "../testing/scripted-connection.ts";
-import { turns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/turns.ts";
 import { listAndWatch } from "./list-watch.ts";
 import { WatchMetrics } from "./watch-metrics.ts";
 
@@ -27,7 +27,7 @@ async function watched(scenes: readonly Scene[], look: (clock: ManualClock, of: 
     const options = { connection, resource: CLAIMS, clock, random, log: noopLogger, health };
     for await (const _ of listAndWatch(options, stop.signal));
   })();
-  await turns();
+  await eventLoopTurns();
   await look(clock, of);
   stop.abort();
   await reading;
@@ -61,7 +61,7 @@ describe("the health of a watch", () => {
     await watched(scenes, async (clock, of) => {
       for (let i = 0; i < 8; i++) {
         clock.advance(500);
-        await turns();
+        await eventLoopTurns();
       }
       assert.deepEqual(await of("berth_watch_relists_total"), ['{kind="IPClaim"} 2']);
       assert.deepEqual(await of("berth_watch_interruptions_total"), [

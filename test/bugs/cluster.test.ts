@@ -16,7 +16,7 @@ import { ask, NodeWorld, podOf } from "../../ipam-plugin/agent/testing/node-worl
 import { PODS } from "../../kube/api/resource.ts";
 import type { LeaderTerm } from "../../kube/controller/leader-election.ts";
 import { type Scene, ScriptedConnection } from "../../kube/testing/scripted-connection.ts";
-import { turns } from "../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { startGcController } from "../../webhook/controllers/gc-controller.ts";
 import { entries, podAllocation } from "../support/allocation-requests.ts";
@@ -81,9 +81,9 @@ describe("bugs of others, in a cluster's records", () => {
     await createPod(world, LICENCE, "licence", "uid-1");
     await runOnce(world, "uid-1");
     const gcLoop = collectGarbage(world, world.context, blind(world));
-    await turns(100);
+    await eventLoopTurns(100);
     gcLoop.suspect((await claimOf(world)).record);
-    await turns(100);
+    await eventLoopTurns(100);
     assert.deepEqual(await world.holdings(), HELD);
     await gcLoop.close();
   });
@@ -128,10 +128,10 @@ describe("bugs of others, in a cluster's records", () => {
       collectGarbage(world, sleeper, blind(world)),
     ];
     for (let pass = 0; pass < 20; pass++) {
-      await turns(100);
+      await eventLoopTurns(100);
       (world.clock as ManualClock).advance(10_000);
     }
-    await turns(100);
+    await eventLoopTurns(100);
     assert.deepEqual(await world.holdings(), HELD);
     await assertSound(world);
     for (const gcLoop of houses) await gcLoop.close();
@@ -195,11 +195,11 @@ async function seen(...scenes: readonly Scene[]): Promise<readonly (readonly str
   });
   const keys = () => [...pods.all()].map(([key]) => key).sort();
   const running = pods.run(stop.signal);
-  await turns();
+  await eventLoopTurns();
   const before = keys();
   for (let n = 0; n < 60; n++) {
     clock.advance(5_000);
-    await turns();
+    await eventLoopTurns();
   }
   stop.abort();
   await running;

@@ -46,7 +46,7 @@ export async function neverEnds(
   before: EntriesBefore = new Map(),
 ): Promise<Refusal | undefined> {
   const moves = await movesOf(context, allocations, before);
-  const ordered = object.kind === "StatefulSet" ? turnsOf(object) : undefined;
+  const ordered = object.kind === "StatefulSet" ? rolloutOrder(object) : undefined;
   const first = ordered?.first ?? 0;
   const waits: Wait[] = [];
   for (const move of moves.filter(({ at, allocation }) => (allocation.identity.ordinal ?? at) >= first)) {
@@ -104,7 +104,7 @@ function holderOf(moves: readonly Move[], address: Address): Move | undefined {
   return moves.find(({ has }) => has.includes(address));
 }
 
-interface Turns {
+interface RolloutOrder {
   /** Ordinals below it keep what they have. */
   readonly first: number;
   readonly ends: (wait: Wait) => boolean;
@@ -114,7 +114,7 @@ interface Turns {
  * A StatefulSet creates what is missing first, from the lowest ordinal on, and then updates from the highest one down, each
  * after the one before it is ready. With OnDelete a person chooses the order.
  */
-function turnsOf({ spec }: KubeObject): Turns {
+function rolloutOrder({ spec }: KubeObject): RolloutOrder {
   const strategy = spec.at("updateStrategy");
   const onDelete = strategy.text("type") === "OnDelete";
   const parallel = spec.text("podManagementPolicy") === "Parallel";

@@ -73,7 +73,7 @@ export class CertificateRotator {
   }
 
   /** Looks, and does what is to be done. Throws what `look` and writing throw. */
-  async turn(): Promise<StepResult> {
+  async takeStep(): Promise<StepResult> {
     const snapshot = await this.#options.look();
     const step = await this.#withTrustReread(snapshot, this.observe(snapshot.known));
     if (step.kind === "wait") return { kind: "rests", ms: step.ms };

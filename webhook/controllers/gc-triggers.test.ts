@@ -7,7 +7,7 @@ import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
 import { ScriptedConnection } from "../../kube/testing/scripted-connection.ts";
-import { turns } from "../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../kube/testing/turns.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { bindingTo, claimRecord, storedAs } from "../../test/support/fixtures.ts";
@@ -65,11 +65,11 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
     if (claim === undefined) cache.apply("claim", { type: "gone", key: "shop/mysql-0" });
     else cache.apply("claim", { type: "put", stored: storedAs("claim", claim) });
   }
-  await turns();
+  await eventLoopTurns();
   const reported = [found.splice(0).join(" ")];
   for (const ms of advances) {
     clock.advance(ms);
-    await turns();
+    await eventLoopTurns();
     reported.push(found.splice(0).join(" "));
   }
   await triggers.close();

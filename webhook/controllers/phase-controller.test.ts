@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { turns } from "../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../kube/testing/turns.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -35,7 +35,7 @@ function startOn(world: World, over: { leads?: boolean; report?: Store["report"]
 
 async function pass(world: World, ms: number): Promise<void> {
   world.clock.advance(ms);
-  await turns(20);
+  await eventLoopTurns(20);
 }
 
 function claims(count: number): Claim[] {
@@ -93,7 +93,7 @@ describe("a phase in the status", () => {
     for (const claim of claims(30)) await world.authority.create("claim", claim);
     await world.settle();
     const { controller, written } = startOn(world);
-    await turns(20);
+    await eventLoopTurns(20);
     await pass(world, 5_000);
     assert.deepEqual(written, ["old-0 Reserved"]);
     await world.authority.create("claim", claimRecord({ name: "fresh", status: UNREPORTED }));
@@ -118,7 +118,7 @@ describe("a phase in the status", () => {
     ];
     const report: Store["report"] = (...args) => (outcomes.shift() ?? (() => world.store.report(...args)))();
     const { controller, written } = startOn(world, { report });
-    await turns(20);
+    await eventLoopTurns(20);
     await pass(world, 5_000);
     await pass(world, 100);
     assert.deepEqual(written.splice(0), ["old-0 Reserved", "old-1 Reserved"]);
@@ -144,7 +144,7 @@ describe("a phase in the status", () => {
     assert.deepEqual(written, []);
     leadership.leads = () => true;
     leadership.gain();
-    await turns(20);
+    await eventLoopTurns(20);
     await pass(world, 5_000);
     assert.deepEqual(written, ["mysql-0 Reserved"]);
     await controller.close();

@@ -90,7 +90,7 @@ class SecretIssuer {
           project: (item) => configurationSeen(item).bundles,
         }),
     );
-    this.#queue = new WorkQueue({ name: KEY, work: () => this.#turn(), clock, random, log });
+    this.#queue = new WorkQueue({ name: KEY, work: () => this.#runOnce(), clock, random, log });
   }
 
   start(): Issuer {
@@ -139,18 +139,18 @@ class SecretIssuer {
     this.#missing = place?.name ?? "";
   }
 
-  async #turn(): Promise<Outcome> {
+  async #runOnce(): Promise<Outcome> {
     const { events, log, secrets } = this.#options;
     const regarding = { namespace: secrets.namespace, name: secrets.served };
     try {
-      const turn = await this.#rotator.turn();
-      if (turn.kind === "lost") return { kind: "again", afterMs: LOST_MS };
-      if (turn.kind === "rests") {
-        return turn.ms === Number.POSITIVE_INFINITY
+      const result = await this.#rotator.takeStep();
+      if (result.kind === "lost") return { kind: "again", afterMs: LOST_MS };
+      if (result.kind === "rests") {
+        return result.ms === Number.POSITIVE_INFINITY
           ? DONE
-          : { kind: "again", afterMs: Math.min(turn.ms, LONGEST_MS) };
+          : { kind: "again", afterMs: Math.min(result.ms, LONGEST_MS) };
       }
-      const notice = noticeOf(regarding, turn.step);
+      const notice = noticeOf(regarding, result.step);
       events.record(notice);
       log.info(MESSAGES.stepped, { reason: notice.reason, note: notice.note });
       return { kind: "again", afterMs: 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import { type Decoded, decode, decodeInSteps, STEP_BYTES } from "./json.ts";
 
 /**
@@ -22,7 +22,7 @@ export class DecodeQueue {
 async function decodeByTurns(bytes: Buffer): Promise<Decoded> {
   const steps = decodeInSteps(bytes);
   for (;;) {
-    await turn();
+    await setImmediate();
     const { done, value } = steps.next();
     if (done === true) return value;
   }

@@ -77,7 +77,7 @@ export class TestReplica {
   offsetMs = 0;
   /** How the last turn ended. */
   last: StepResult | undefined;
-  #turn: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
   #open: (() => void) | undefined;
   #arrived: () => void = () => {};
   #life = 0;
@@ -98,7 +98,7 @@ export class TestReplica {
       look: () => world.look(() => this.#gate(life)),
     });
     this.served = undefined;
-    this.#turn = undefined;
+    this.#running = undefined;
     this.#open = undefined;
   }
 
@@ -107,18 +107,18 @@ export class TestReplica {
     const arrived = new Promise<void>((resolve) => {
       this.#arrived = resolve;
     });
-    if (this.#turn === undefined) {
-      const turn = this.keeper.turn().then((ended) => {
-        if (this.#turn !== turn) return;
-        this.#turn = undefined;
+    if (this.#running === undefined) {
+      const running = this.keeper.takeStep().then((ended) => {
+        if (this.#running !== running) return;
+        this.#running = undefined;
         this.last = ended;
       });
-      this.#turn = turn;
+      this.#running = running;
     } else {
       this.#open?.();
     }
-    await Promise.race([arrived, this.#turn]);
-    return this.#turn !== undefined;
+    await Promise.race([arrived, this.#running]);
+    return this.#running !== undefined;
   }
 
   /** Turn after turn until nothing is to be done now; for how long, ms. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ScriptedConnection } from "../../../kube/testing/scripted-connection.ts";
-import { turns } from "../../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../../kube/testing/turns.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { type Logger, noopLogger } from "../../base/ports.ts";
 import { RecordCache } from "../../cache/cache.ts";
@@ -47,7 +47,7 @@ async function watched(kind: Kind, events: readonly object[]) {
       said.push("key" in change ? `${change.type} ${change.key}` : change.type);
     }
   })();
-  await turns();
+  await eventLoopTurns();
   await store.close();
   await reading;
   return { cache, said, errors };

@@ -21,7 +21,7 @@ export async function add(request: Request, services: AgentServices): Promise<An
   const { startNs } = request.call;
   return services.inFlight.run(attachmentKey(ask), startNs, (deletion) =>
     within({ ms: LIMIT_MS, clock: services.clock, signals: [request.signal, deletion] }, (signal) =>
-      services.turns.run(attachmentKey(ask), async () => {
+      services.locks.run(attachmentKey(ask), async () => {
         const attachment = await attach(ask, services, signal);
         return isCniError(attachment) ? refused(attachment) : answerWith(attachment, ask, services);
       }),
@@ -45,7 +45,7 @@ async function attach(
     if (signal.aborted) return cancelledError(ask);
   }
   const attachment = await assignAddresses(ask, services, signal);
-  if (!isCniError(attachment)) services.receipts.open(attachment);
+  if (!isCniError(attachment)) services.deliveries.open(attachment);
   return attachment;
 }
 
@@ -59,7 +59,7 @@ async function renew(known: Attachment, ask: AddRequest, services: AgentServices
   const netnsSeen = ask.netnsSeen || (known.netnsSeen && known.netns === netns);
   const renewed = startNs > known.startNs ? { ...known, startNs, netns, netnsSeen } : known;
   if (renewed !== known) await services.attachments.commit({ put: [renewed] });
-  services.receipts.repeat(known, renewed);
+  services.deliveries.repeat(known, renewed);
   return renewed;
 }
 
@@ -67,7 +67,7 @@ function answerWith(attachment: Attachment, { version }: AddRequest, services: A
   return {
     ...succeed(resultAnswer(version, attachment.result)),
     async settle(outcome) {
-      if (services.receipts.settle(attachment, outcome)) await takeBack(attachment, services);
+      if (services.deliveries.settle(attachment, outcome)) await takeBack(attachment, services);
     },
   };
 }
@@ -77,10 +77,10 @@ function answerWith(attachment: Attachment, { version }: AddRequest, services: A
  * does when the agent hung up on it while shutting down.
  */
 async function takeBack(attachment: Attachment, services: AgentServices): Promise<void> {
-  const { attachments, receipts, turns, clock, detachReporter, log } = services;
-  await turns.run(attachmentKey(attachment), async () => {
+  const { attachments, deliveries, locks, clock, detachReporter, log } = services;
+  await locks.run(attachmentKey(attachment), async () => {
     const current = attachments.get(attachment);
-    if (current === undefined || !receipts.share(current, attachment)) return; // gone, or another one has its place
+    if (current === undefined || !deliveries.share(current, attachment)) return; // gone, or another one has its place
     const tombstone = detached(current, { now: clock.now(), deadlineNs: current.startNs - 1n });
     await attachments.commit({ put: [tombstone] });
     log.info("answer was lost, addresses taken back", {

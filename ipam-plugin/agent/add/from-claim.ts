@@ -39,7 +39,7 @@ export async function assignFromClaim(
   if (found === undefined) return cancelledError(ask);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;
-  const attached = await services.turns.run(`claim\0${found.claim}`, () =>
+  const attached = await services.locks.run(`claim\0${found.claim}`, () =>
     assignTo(found, { ask, parts: services, signal }),
   );
   return isRefusal(attached) ? fromRefusal(attached) : attached;
@@ -123,7 +123,7 @@ function giveBackLate<T>(
   { ask, parts }: Pick<Taking, "ask" | "parts">,
 ): void {
   const given = answer.then((late) =>
-    parts.turns.run(attachmentKey(ask), () => giveBack({ claim: claimIn(late) }, ask, parts)),
+    parts.locks.run(attachmentKey(ask), () => giveBack({ claim: claimIn(late) }, ask, parts)),
   );
   given.catch((error: unknown) => {
     parts.log.debug("the claim source answered too late", { error: messageOf(error) });

@@ -166,7 +166,7 @@ describe("what counts as in use on this node", () => {
   it("is said to be absent when no sandbox has it, and not while one is being given it", async () => {
     await node.add(claimed);
     const busy = Promise.withResolvers<void>();
-    const turn = node.parts.turns.run("claim\0shop/coming", () => busy.promise);
+    const turn = node.parts.locks.run("claim\0shop/coming", () => busy.promise);
     node.claimSource.used = ["shop/db-0", "shop/lost", "shop/coming"];
     const look = sweep.look();
     for (let i = 0; i < 100; i++) await new Promise(setImmediate);

@@ -12,7 +12,7 @@ const AT_ONCE = 100;
 
 type Swept = Pick<
   AgentServices,
-  "attachments" | "turns" | "host" | "detachReporter" | "bootId" | "clock" | "log" | "claimSource"
+  "attachments" | "locks" | "host" | "detachReporter" | "bootId" | "clock" | "log" | "claimSource"
 >;
 
 /** Sandboxes do not survive a reboot: releases everything that an earlier boot attached. */
@@ -35,10 +35,10 @@ export async function releasePreviousBoot({ attachments, bootId, clock, log }: S
  */
 export async function ifUnused(
   claim: string,
-  services: Pick<AgentServices, "attachments" | "turns" | "claimSource" | "host" | "bootId" | "log">,
+  services: Pick<AgentServices, "attachments" | "locks" | "claimSource" | "host" | "bootId" | "log">,
   work: () => Promise<void>,
 ): Promise<void> {
-  await services.turns.run(`claim\0${claim}`, async () => {
+  await services.locks.run(`claim\0${claim}`, async () => {
     if (services.attachments.ofClaim(claim).length > 0) return;
     const unknown = await unknownSandbox(claim, services);
     if (unknown === undefined) return await work();
@@ -125,8 +125,8 @@ export class OrphanSweeper {
   }
 
   async #free(attachment: Attachment): Promise<void> {
-    const { attachments, turns, clock, log } = this.#parts;
-    await turns.run(attachmentKey(attachment), async () => {
+    const { attachments, locks, clock, log } = this.#parts;
+    await locks.run(attachmentKey(attachment), async () => {
       if (attachments.get(attachment) !== attachment) return;
       const tombstone = detached(attachment, { now: clock.now(), deadlineNs: attachment.startNs });
       await attachments.commit({ put: [tombstone] });

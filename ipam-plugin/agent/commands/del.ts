@@ -20,10 +20,10 @@ import type { AgentServices, Request } from "../services/services.ts";
 export async function del(request: Request, services: AgentServices): Promise<Answer> {
   const place = attachmentIdOf(request);
   const { startNs } = request.call;
-  const { attachments, turns, inFlight, detachReporter, clock, bootId, log } = services;
+  const { attachments, locks, inFlight, detachReporter, clock, bootId, log } = services;
   inFlight.abortBefore(attachmentKey(place), startNs);
   try {
-    await turns.run(attachmentKey(place), async () => {
+    await locks.run(attachmentKey(place), async () => {
       const known = attachments.get(place);
       // It was meant for an earlier sandbox of that name, and waited somewhere until this one was attached.
       if (known?.state === "attached" && known.startNs > startNs) return;

@@ -51,10 +51,10 @@ async function findStale(
 
 async function release(
   attachment: Attachment,
-  { attachments, turns, clock, log }: AgentServices,
+  { attachments, locks, clock, log }: AgentServices,
   startNs: bigint,
 ): Promise<void> {
-  await turns.run(attachmentKey(attachment), async () => {
+  await locks.run(attachmentKey(attachment), async () => {
     if (attachments.get(attachment) !== attachment) return;
     await attachments.commit({ put: [detached(attachment, { now: clock.now(), deadlineNs: startNs })] });
     log.info("stale attachment freed", {

@@ -62,9 +62,9 @@ export interface AgentServices {
   readonly blocks: NodeBlocks;
   readonly blockFollower: BlockFollower;
   /** Serialises ADD, DEL and GC of one place, and ADDs of one claim. */
-  readonly turns: KeyedMutex;
+  readonly locks: KeyedMutex;
   readonly inFlight: InFlight;
-  readonly receipts: DeliveryTracker;
+  readonly deliveries: DeliveryTracker;
   readonly detachReporter: DetachReporter;
   readonly claimSource: ClaimSource;
   readonly sharedNetworks: SharedNetworks | undefined;
@@ -109,9 +109,9 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
     attachments,
     blocks,
     blockFollower: new BlockFollower({ source, blocks, journal, contents, bootId }),
-    turns: new KeyedMutex(),
+    locks: new KeyedMutex(),
     inFlight: new InFlight(),
-    receipts: new DeliveryTracker(),
+    deliveries: new DeliveryTracker(),
     detachReporter: new DetachReporter({ attachments, claimSource, clock, random, log }),
     claimSource,
     sharedNetworks: options.sharedNetworks,

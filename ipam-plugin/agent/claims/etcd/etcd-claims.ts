@@ -40,7 +40,7 @@ export class EtcdClaims implements ClaimSource {
   readonly #options: EtcdClaimsOptions;
   readonly #adding = new Map<string, number>(); // claim -> ADDs that are under way with it
   readonly #unreported = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
-  readonly #turns = new KeyedMutex(); // what is told of a claim goes out in the order in which it came to be
+  readonly #locks = new KeyedMutex(); // what is told of a claim goes out in the order in which it came to be
   readonly #stop = new AbortController();
   #telling: Promise<void> | undefined;
 
@@ -72,7 +72,7 @@ export class EtcdClaims implements ClaimSource {
     const { claims, releaseFormer } = this.#options;
     if (isFormerNotice(notice)) return await releaseFormer(notice.attachment);
     this.#unreported.delete(notice.claim);
-    await this.#turns.run(notice.claim, () => claims.detached(notice));
+    await this.#locks.run(notice.claim, () => claims.detached(notice));
   }
 
   async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
@@ -119,7 +119,7 @@ export class EtcdClaims implements ClaimSource {
       for (const [claim, notice] of this.#unreported) {
         if (this.#stop.signal.aborted) return;
         try {
-          await this.#turns.run(claim, async () => {
+          await this.#locks.run(claim, async () => {
             if (this.#unreported.get(claim) === notice) await claims.attached(notice);
           });
           if (this.#unreported.get(claim) === notice) this.#unreported.delete(claim);
