@@ -24,7 +24,7 @@ import { finishGrant, grantBlocks } from "./grant.ts";
 import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
 import { blocksToDoubt } from "./stale-use.ts";
-import { UnansweredAsks } from "./unanswered-asks.ts";
+import { UnansweredRequests } from "./unanswered-asks.ts";
 import { UnprovenBlocks } from "./unproven-blocks.ts";
 
 /** What the distributor goes by besides the records. */
@@ -82,7 +82,7 @@ export class BlockDistributor {
   readonly #context: Deps;
   readonly #facts: BlockFacts;
   readonly #mayWrite: () => boolean;
-  readonly #unanswered: UnansweredAsks;
+  readonly #unanswered: UnansweredRequests;
   readonly #fit = new BlockFit();
   readonly #unproven: UnprovenBlocks;
   #foreign = new ForeignAddresses([]);
@@ -93,7 +93,7 @@ export class BlockDistributor {
     this.#facts = facts;
     this.#mayWrite = mayWrite;
     this.#unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
-    this.#unanswered = new UnansweredAsks(context.clock, SILENT_MS);
+    this.#unanswered = new UnansweredRequests(context.clock, SILENT_MS);
   }
 
   async pass(): Promise<readonly Shortage[]> {

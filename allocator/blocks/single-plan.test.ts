@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Divisible, planAsks, planGrants, type SingleSituation } from "./single-plan.ts";
+import { type Divisible, planGrants, planRequests, type SingleSituation } from "./single-plan.ts";
 
 const need = (node: string) => ({ node, nodeUID: `uid-of-${node}`, pods: 0 });
 const block = (cidr: string, more: Partial<Divisible> = {}): Divisible => {
@@ -15,7 +15,7 @@ const plan = (situation: Partial<SingleSituation>) => {
   const grants = planGrants(about);
   const [one] = about.short;
   assert.ok(one !== undefined);
-  const asks = planAsks({ ...about, short: [{ ...one, missing: one.missing - grants.length }] });
+  const asks = planRequests({ ...about, short: [{ ...one, missing: one.missing - grants.length }] });
   const given = grants.map(({ need: { node }, cidr }) => `${node} of ${cidr}`);
   return [...given, ...asks.map(({ cidr, addresses }) => `ask ${cidr} for ${addresses}`)].join(", ");
 };

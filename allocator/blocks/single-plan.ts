@@ -32,7 +32,7 @@ interface SingleGrant {
 }
 
 /** The owner of the block is asked for so many more addresses of it. */
-interface SingleAsk {
+interface SingleRequest {
   readonly cidr: string;
   readonly addresses: number;
 }
@@ -54,7 +54,7 @@ export function planGrants({
  * Whose owner is asked for how many addresses, where those that are ready are given and do not do, nor what comes back whole. Nobody is
  * asked for what its pods need, and those who were asked and gave nothing come after all others. Same situation in, same plan out.
  */
-export function planAsks({ short, coming, blocks, spareOf }: SingleSituation): readonly SingleAsk[] {
+export function planRequests({ short, coming, blocks, spareOf }: SingleSituation): readonly SingleRequest[] {
   const lacking = short.reduce((sum, { missing }) => sum + missing, 0) - coming;
   return asksFor(lacking, blocks, spareOf);
 }
@@ -63,7 +63,7 @@ function asksFor(
   lacking: number,
   blocks: readonly Divisible[],
   spareOf: SingleSituation["spareOf"],
-): readonly SingleAsk[] {
+): readonly SingleRequest[] {
   const spare = new Map<string, number>(); // node -> what is left of its addresses to spare
   const take = (node: string, most: number) => {
     const left = spare.get(node) ?? Math.max(0, spareOf(node));

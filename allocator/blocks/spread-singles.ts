@@ -19,7 +19,7 @@ import type { Stored } from "../store/store.ts";
 import type { BlockPlan, NodeNeed } from "./block-plan.ts";
 import { divide } from "./give-back.ts";
 import { grantSingle } from "./grant.ts";
-import { type Divisible, planAsks, planGrants } from "./single-plan.ts";
+import { type Divisible, planGrants, planRequests } from "./single-plan.ts";
 
 export interface SinglesInput {
   readonly pool: Pool;
@@ -59,11 +59,11 @@ export async function askForSingles(
   coming: number,
 ): Promise<readonly string[]> {
   if (input.short.length === 0) {
-    await withdrawAsks(deps, input.blocks);
+    await withdrawRequests(deps, input.blocks);
     return [];
   }
   const candidates = candidatesIn(input);
-  const asks = planAsks({ short: shortOf(input), coming, blocks: candidates, spareOf: sparesOf(input) });
+  const asks = planRequests({ short: shortOf(input), coming, blocks: candidates, spareOf: sparesOf(input) });
   const byCidr = byCidrOf(candidates);
   const isComing = ({ asked, unused }: Candidate) => asked > 0 && unused > 0;
   const asked = new Set(candidates.filter(isComing).flatMap(({ node }) => node ?? []));
@@ -117,7 +117,10 @@ async function grantAll(
 }
 
 /** Nobody lacks an address any more: what was not given back yet stays with its owner. */
-async function withdrawAsks({ store, mayWrite }: Deps, blocks: readonly Stored<"block">[]): Promise<void> {
+async function withdrawRequests(
+  { store, mayWrite }: Deps,
+  blocks: readonly Stored<"block">[],
+): Promise<void> {
   for (const stored of blocks) {
     const { recalledAddresses = 0 } = stored.record;
     const returned = returnedOf(stored.record).length;

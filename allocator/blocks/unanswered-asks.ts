@@ -3,7 +3,7 @@ import type { Clock } from "../base/ports.ts";
 import { returnedOf } from "../model/block.ts";
 import type { Stored } from "../store/store.ts";
 
-interface Ask {
+interface Unanswered {
   /** Addresses that were asked for, and that came. */
   readonly said: string;
   /** On the monotonic clock. */
@@ -14,10 +14,10 @@ interface Ask {
  * Of which blocks single addresses were asked for and did not come: by what one process has seen. Nothing rests on it but who is asked
  * next.
  */
-export class UnansweredAsks {
+export class UnansweredRequests {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #longMs: number;
-  readonly #asks = new Map<string, Ask>(); // UID of a block -> since when nothing came of it
+  readonly #requests = new Map<string, Unanswered>(); // UID of a block -> since when nothing came of it
 
   constructor(clock: Pick<Clock, "monotonic">, longMs: number) {
     this.#clock = clock;
@@ -34,14 +34,14 @@ export class UnansweredAsks {
       if (recalledAddresses <= returned) continue;
       there.add(uid);
       const said = `${recalledAddresses} ${returned}`;
-      if (this.#asks.get(uid)?.said !== said) this.#asks.set(uid, { said, since: now });
+      if (this.#requests.get(uid)?.said !== said) this.#requests.set(uid, { said, since: now });
     }
-    for (const uid of this.#asks.keys()) if (!there.has(uid)) this.#asks.delete(uid);
+    for (const uid of this.#requests.keys()) if (!there.has(uid)) this.#requests.delete(uid);
   }
 
   /** Its owner was asked some while ago, and nothing has come since. */
   has({ uid }: Pick<Stored<"block">, "uid">): boolean {
-    const ask = this.#asks.get(uid);
-    return ask !== undefined && this.#clock.monotonic() - ask.since >= this.#longMs;
+    const request = this.#requests.get(uid);
+    return request !== undefined && this.#clock.monotonic() - request.since >= this.#longMs;
   }
 }

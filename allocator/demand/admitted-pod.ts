@@ -84,12 +84,12 @@ export async function requestAsAnswered(
   const allocations = resolved.kind === "one" ? [resolved.allocation] : resolved.slots;
   const allocation = allocations.find(({ key }) => key.name === answer.claim);
   if (allocation === undefined) return undefined;
-  const { fallback: _, interfaces: __, ...ask } = allocation.ask;
+  const { fallback: _, interfaces: __, ...constraints } = allocation.constraints;
   const { addresses: entry, interfaces } = answer;
   return (
     asksForOthers(pod, allocation, answer) ?? {
       ...allocation,
-      ask: { ...ask, entry, ...(interfaces && { interfaces }) },
+      constraints: { ...constraints, entry, ...(interfaces && { interfaces }) },
     }
   );
 }

@@ -43,7 +43,7 @@ describe("intentOf an ordinal", () => {
       identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 1 },
       request: { pools: ["db"], families: ["IPv4"] },
       retention: DEFAULT_RETENTION,
-      ask: {
+      constraints: {
         namespace: "shop",
         name: "mysql-1",
         namespaceLabels: { "kubernetes.io/metadata.name": "shop" },
@@ -63,7 +63,7 @@ describe("intentOf an ordinal", () => {
       [7, 5, LIST[2]],
     ] as const) {
       const allocation = granted(requestFor(listFor(ordinal(n), start)));
-      assert.deepEqual(allocation.ask.entry, entry);
+      assert.deepEqual(allocation.constraints.entry, entry);
       assert.deepEqual(allocation.request, { addresses: entry });
       assert.equal(allocation.hold, undefined);
     }
@@ -91,7 +91,7 @@ describe("intentOf a pod without an ordinal", () => {
     const allocation = granted(
       requestFor(applicantOf({ podIdentity: BARE, request: { entries: [addrs("10.20.0.70")] } })),
     );
-    assert.deepEqual([allocation.key.name, allocation.ask.entry], ["licence", addrs("10.20.0.70")]);
+    assert.deepEqual([allocation.key.name, allocation.constraints.entry], ["licence", addrs("10.20.0.70")]);
   });
 
   it("is refused for a list, which it cannot choose from", () => {
@@ -108,7 +108,7 @@ describe("intentOf a pod without an ordinal", () => {
       requestFor(applicantOf({ podIdentity: ANONYMOUS, request: { pools: ["db"] } })),
     );
     assert.equal(allocation.key.name, "c-tokentokento");
-    assert.equal(allocation.ask.name, "c-tokentokento");
+    assert.equal(allocation.constraints.name, "c-tokentokento");
     assert.deepEqual(allocation.hold, {
       token: "tokentokentokentokentokent",
       podName: "",
@@ -194,7 +194,12 @@ describe("slotIntents", () => {
     const request = { entries: LIST, pools: ["db"], retention: { whenDeleted: "Retain" as const } };
     const slots = slotRequests(applicantOf({ podIdentity: set, request }), "web");
     assert.deepEqual(
-      slots.map(({ key, identity: { slot }, ask, request: wanted }) => [key.name, slot, ask.entry, wanted]),
+      slots.map(({ key, identity: { slot }, constraints, request: wanted }) => [
+        key.name,
+        slot,
+        constraints.entry,
+        wanted,
+      ]),
       LIST.map((entry, n) => [`web-slot-${n}`, n, entry, { addresses: entry, pools: ["db"] }]),
     );
     for (const slot of slots) {
@@ -216,9 +221,9 @@ describe("intentForClaim", () => {
       applicantOf({ podIdentity: ordinal(0), request: { families: ["IPv6"] } }),
       claim,
     );
-    assert.deepEqual(allocation.ask.entry, addrs("10.20.0.70"));
-    assert.deepEqual(allocation.ask.pools, ["db"]);
-    assert.equal(allocation.ask.families, undefined);
+    assert.deepEqual(allocation.constraints.entry, addrs("10.20.0.70"));
+    assert.deepEqual(allocation.constraints.pools, ["db"]);
+    assert.equal(allocation.constraints.families, undefined);
     assert.deepEqual(allocation.request, { pools: ["db"] });
     assert.equal(allocation.retention.ttlMs, 7);
     assert.equal(allocation.identity.uid, "u-1");
@@ -227,9 +232,12 @@ describe("intentForClaim", () => {
   it("wants what a claim made by hand asks for as long as it has nothing", () => {
     const waiting = { nonce: "", addresses: [], handMade: true };
     const exact = claimRecord({ ...waiting, request: { addresses: [addr("10.20.0.80")] } });
-    assert.deepEqual(requestForClaim(applicantOf(), exact).ask.entry, addrs("10.20.0.80"));
+    assert.deepEqual(requestForClaim(applicantOf(), exact).constraints.entry, addrs("10.20.0.80"));
     const any = claimRecord({ ...waiting, request: { pools: ["db"], families: ["IPv4"] } });
-    const { ask } = requestForClaim(applicantOf(), any);
-    assert.deepEqual([ask.entry, ask.pools, ask.families], [undefined, ["db"], ["IPv4"]]);
+    const { constraints } = requestForClaim(applicantOf(), any);
+    assert.deepEqual(
+      [constraints.entry, constraints.pools, constraints.families],
+      [undefined, ["db"], ["IPv4"]],
+    );
   });
 });

@@ -99,8 +99,8 @@ export function requestFromSpec(
   const request = { ...requestForClaim(input, unreserved), fromSpec: true } as const;
   const { takesOver } = claim;
   if (takesOver === undefined) return request;
-  const ask = { ...request.ask, takesOver };
-  return { ...request, ask, takesOver: { name: takesOver, wasUnused: false } };
+  const constraints = { ...request.constraints, takesOver };
+  return { ...request, constraints, takesOver: { name: takesOver, wasUnused: false } };
 }
 
 /** The requests of a Deployment's set, one for each slot, in the order of the list. */
@@ -141,7 +141,7 @@ function requestOf(
     identity: own.identity,
     request: wanted,
     retention: own.retention,
-    ask: {
+    constraints: {
       namespace: namespace.name,
       name,
       namespaceLabels: namespace.labels,

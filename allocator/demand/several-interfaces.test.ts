@@ -219,7 +219,7 @@ describe("a claim with pools by interface", () => {
     assert.notDeepEqual(assigned, before);
     assert.deepEqual(formatHolding(await claimOf(world, "multi")), before, "a review changes nothing");
     const { interfaces = {} } = parseAddresses(assigned);
-    const settled = { ...swapped, ask: { ...swapped.ask, entry: addresses, interfaces } };
+    const settled = { ...swapped, constraints: { ...swapped.constraints, entry: addresses, interfaces } };
     const answer = { claim: "multi", token: "", addresses, interfaces, words: assigned };
     granted((await settleAnswer(world.context, settled, answer)) ?? assert.fail("another's"));
     assert.deepEqual(formatHolding(await claimOf(world, "multi")), assigned);
@@ -232,7 +232,7 @@ describe("a claim with pools by interface", () => {
     await using world = await openWorld({ pools: [DB_POOL, vlan] });
     const plain = podAllocation(world, "multi", asks({ "berth.dev/sticky": "eth0,net1" }));
     const networks = networksAsked({ "k8s.v1.cni.cncf.io/networks": "vlan" }, "shop");
-    const asked = { ...plain, ask: { ...plain.ask, networks: granted(networks) } };
+    const asked = { ...plain, constraints: { ...plain.constraints, networks: granted(networks) } };
     const { assigned } = granted(await reserve(world.context, asked, "pod"));
     assert.match(assigned.join(), /^10\.20\..*@eth0,10\.50\.0\.\d+@net1/);
     const named = podAllocation(world, "other", byPools("db,vlan@net1"));
@@ -241,7 +241,7 @@ describe("a claim with pools by interface", () => {
       refusalOf(
         await reserve(
           world.context,
-          { ...named, ask: { ...named.ask, networks: granted(elsewhere) } },
+          { ...named, constraints: { ...named.constraints, networks: granted(elsewhere) } },
           "pod",
         ),
       ),

@@ -81,11 +81,13 @@ function likelyFreeFirst(
   slots: readonly AllocationRequest[],
   isTried: (slot: AllocationRequest) => boolean = () => false,
 ): readonly AllocationRequest[] {
-  const looksFree = ({ key, ask }: AllocationRequest) => {
+  const looksFree = ({ key, constraints }: AllocationRequest) => {
     const claim = view.claim(claimKey(key))?.record;
     if (claim?.deleting === true) return false;
     if (claim === undefined) {
-      const holders = (ask.entry ?? []).map((address) => view.reservation(address)?.record.claim ?? key);
+      const holders = (constraints.entry ?? []).map(
+        (address) => view.reservation(address)?.record.claim ?? key,
+      );
       return holders.every((holder) => claimKey(holder) === claimKey(key));
     }
     const { binding } = claim;

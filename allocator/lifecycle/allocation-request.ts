@@ -22,7 +22,7 @@ export interface AllocationRequest {
   readonly interface?: string;
   readonly request: ClaimRequest;
   readonly retention: Retention;
-  readonly ask: AddressConstraints;
+  readonly constraints: AddressConstraints;
   /** Promise the claim to this pod in the same write. */
   readonly hold?: Binding;
   /** With `hold`: the sandbox that the claim is made for; where the store can, it is in the claim from its first write on. */

@@ -39,33 +39,36 @@ export function isOwnClaim(claim: Claim): Refusal {
 }
 
 /** Why the claim cannot have other addresses now. */
-export function inUseConflict(claim: Claim | undefined, ask: AddressConstraints): Refusal | undefined {
-  return claim === undefined || isDetached(claim) ? undefined : changed(claim, ask);
+export function inUseConflict(
+  claim: Claim | undefined,
+  constraints: AddressConstraints,
+): Refusal | undefined {
+  return claim === undefined || isDetached(claim) ? undefined : changed(claim, constraints);
 }
 
 /** The words for other addresses that only the next pod can bring: one that is there was told those which the claim has. */
-export function movesWithItsPod(claim: Claim, ask: AddressConstraints): Refusal {
+export function movesWithItsPod(claim: Claim, constraints: AddressConstraints): Refusal {
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${formatHolding(claim).join(", ")}, and the request is now for ${wanted(ask)}; it changes when its pod is created, or deleted and created again`,
+    `claim ${key} holds ${formatHolding(claim).join(", ")}, and the request is now for ${wanted(constraints)}; it changes when its pod is created, or deleted and created again`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }
 
 /** The words for other addresses than those of a claim that is kept for a workload, to a pod that is not the workload's. */
-export function keptForWorkload(claim: Claim, ask: AddressConstraints): Refusal {
+export function keptForWorkload(claim: Claim, constraints: AddressConstraints): Refusal {
   const key = claimKey(claim);
   const owner = describeIdentity(claim.identity);
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} holds ${formatHolding(claim).join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(ask)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
+    `claim ${key} holds ${formatHolding(claim).join(", ")} for ${owner}, whose it stays, and this pod, which is not its own, asks for ${wanted(constraints)}; give this pod another name, or give the claim back if ${claim.identity.kind} ${claim.identity.name} is not to come back: berthctl release ${key}`,
     { claim: key, address: claim.addresses.join(",") },
   );
 }
 
 /** The words for other addresses than those of a claim that a person made: only he changes it. */
-export function madeByHandForOthers(claim: Claim, ask: AddressConstraints): Refusal {
+export function madeByHandForOthers(claim: Claim, constraints: AddressConstraints): Refusal {
   const key = claimKey(claim);
   const { addresses: entry, interfaces, ...any } = claim.request;
   const addresses = isReserved(claim) ? formatHolding(claim) : [];
@@ -75,7 +78,7 @@ export function madeByHandForOthers(claim: Claim, ask: AddressConstraints): Refu
       : `is for ${wanted(entry === undefined ? any : { entry, ...(interfaces && { interfaces }) })}`;
   return refuseAddress(
     "CLAIM_BUSY",
-    `claim ${key} was made by hand and ${its}, and this asks for ${wanted(ask)}; ask for what the claim has, or delete the claim or change its spec.request`,
+    `claim ${key} was made by hand and ${its}, and this asks for ${wanted(constraints)}; ask for what the claim has, or delete the claim or change its spec.request`,
     { claim: key, address: addresses.join(",") },
   );
 }
@@ -154,11 +157,11 @@ function isUnseen({ binding, status }: Namesake): boolean {
   return status !== undefined && status.attachment === undefined && (binding?.podUID ?? "") === "";
 }
 
-function changed(claim: Claim, ask: AddressConstraints): Refusal {
+function changed(claim: Claim, constraints: AddressConstraints): Refusal {
   const key = claimKey(claim);
   return refuseAddress(
     "CLAIM_CHANGED",
-    `claim ${key} holds ${formatHolding(claim).join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(ask)}; ` +
+    `claim ${key} holds ${formatHolding(claim).join(", ")} and is in use by pod ${claim.binding?.podName ?? ""}, but the request is now for ${wanted(constraints)}; ` +
       "it changes when that pod is deleted and created again",
     { claim: key, address: claim.addresses.join(",") },
   );

@@ -85,13 +85,18 @@ async function planFor(
   now: { readonly claim: Claim | undefined; readonly held: readonly Address[]; readonly mode: Mode },
 ): Promise<Plan | Refusal> {
   const { claim, held, mode } = now;
-  const ask = withGiven(allocation, claim);
+  const constraints = withGiven(allocation, claim);
   const direct = planAddresses(context.view, {
-    ...ask,
+    ...constraints,
     holds: claim === undefined ? held : holdsOf(claim, held),
   });
   if (mode.seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
-  return await planBeside(context, { ask }, { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks }, direct);
+  return await planBeside(
+    context,
+    { constraints },
+    { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks },
+    direct,
+  );
 }
 
 interface Move {
@@ -111,15 +116,15 @@ function moveConflict(
 ): Refusal | undefined {
   const others = heldByOtherPod(claim, allocation);
   if (claim === undefined || held.length === 0 || (!rewired && isRepair(claim, allocation))) return others;
-  if (isOthers) return keptForWorkload(claim, allocation.ask);
+  if (isOthers) return keptForWorkload(claim, allocation.constraints);
   if (others !== undefined) return others;
   return (
-    inUseConflict(claim, allocation.ask) ??
-    (seen === "workload" ? movesWithItsPod(claim, allocation.ask) : undefined)
+    inUseConflict(claim, allocation.constraints) ??
+    (seen === "workload" ? movesWithItsPod(claim, allocation.constraints) : undefined)
   );
 }
 
 /** It would have no other addresses than it lists: what it lacks of them is only reserved again. */
-function isRepair(claim: Claim, { ask: { entry } }: AllocationRequest): boolean {
+function isRepair(claim: Claim, { constraints: { entry } }: AllocationRequest): boolean {
   return entry !== undefined && isSame(entry, claim.addresses);
 }

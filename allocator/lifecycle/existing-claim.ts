@@ -24,7 +24,7 @@ import { isSame } from "./bind.ts";
 import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
-function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
+function constraintsOfClaim(constraints: AddressConstraints, claim: Claim): AddressConstraints {
   const {
     entry: _,
     interfaces: __,
@@ -33,7 +33,7 @@ function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
     families: ____,
     fallback: _____,
     ...who
-  } = ask;
+  } = constraints;
   const { addresses, pools, interfacePools, families, fallback } = claim.request;
   const entry = isReserved(claim) ? claim.addresses : addresses;
   const interfaces = isReserved(claim) ? placesOf(claim) : claim.request.interfaces;
@@ -52,9 +52,11 @@ function askOfClaim(ask: AddressConstraints, claim: Claim): AddressConstraints {
 export function withGiven(allocation: AllocationRequest, claim: Claim | undefined): AddressConstraints {
   const { request } = allocation;
   const heldOn = claim && (placesOf(claim) ?? { [FIRST_INTERFACE]: claim.addresses });
-  const ask = { ...allocation.ask, ...(heldOn && { heldOn }) };
+  const constraints = { ...allocation.constraints, ...(heldOn && { heldOn }) };
   const isSameRequest = claim !== undefined && isDeepStrictEqual(claim.request, request);
-  return ask.fallback === undefined || !isSameRequest ? ask : { ...ask, isAsGiven: true };
+  return constraints.fallback === undefined || !isSameRequest
+    ? constraints
+    : { ...constraints, isAsGiven: true };
 }
 
 /**
@@ -87,7 +89,7 @@ function exactlyOf({ familyPlans }: Plan): readonly Address[] {
 interface Constrained {
   readonly request: Claim["request"];
   readonly retention: Claim["retention"];
-  readonly ask: AddressConstraints;
+  readonly constraints: AddressConstraints;
   readonly followsClaim?: "any" | "handMade";
 }
 
@@ -97,7 +99,12 @@ export function withClaimSpec<T extends Constrained>(allocation: T, claim: Claim
   if (followsClaim === undefined || claim === undefined) return allocation;
   if (followsClaim === "handMade" && claim.handMade !== true) return allocation;
   const { request, retention } = claim;
-  return { ...allocation, request, retention, ask: askOfClaim(allocation.ask, claim) };
+  return {
+    ...allocation,
+    request,
+    retention,
+    constraints: constraintsOfClaim(allocation.constraints, claim),
+  };
 }
 
 function isOfFirst(claim: Claim): boolean {
@@ -113,7 +120,7 @@ function withoutIdleDefault(allocation: AllocationRequest, claim: Claim): Alloca
   return {
     ...allocation,
     request: withoutFirstPools(allocation.request),
-    ask: withoutFirstPools(allocation.ask),
+    constraints: withoutFirstPools(allocation.constraints),
   };
 }
 
@@ -134,46 +141,53 @@ export function withClaimByHand(
 ): AllocationRequest | Refusal {
   if (claim?.handMade !== true || asked.byHand === true || asked.fromSpec === true) return asked;
   const allocation = withoutIdleDefault(asked, claim);
-  const { ask } = allocation;
+  const { constraints } = allocation;
   const { request } = claim;
   const its = isReserved(claim) ? claim.addresses : request.addresses;
   if (its !== undefined) {
     const places = isReserved(claim) ? placesOf(claim) : request.interfaces;
-    if (!fitsByHand(view, allocation, { its, places })) return madeByHandForOthers(claim, ask);
-    const { fallback: _, interfaces: __, ...exactly } = ask;
+    if (!fitsByHand(view, allocation, { its, places })) return madeByHandForOthers(claim, constraints);
+    const { fallback: _, interfaces: __, ...exactly } = constraints;
     const entry = { entry: its, ...(places && { interfaces: places }) };
-    return { ...allocation, request: asClaim(allocation, claim), ask: { ...exactly, ...entry } };
+    return { ...allocation, request: asClaim(allocation, claim), constraints: { ...exactly, ...entry } };
   }
   const isForOthers =
-    isOther(ask.pools, request.pools) ||
-    isOther(ask.families, request.families) ||
-    !isSamePools(ask.interfacePools, request.interfacePools);
-  if (isForOthers) return madeByHandForOthers(claim, ask);
-  const { pools = ask.pools, interfacePools = ask.interfacePools, families = ask.families } = request;
+    isOther(constraints.pools, request.pools) ||
+    isOther(constraints.families, request.families) ||
+    !isSamePools(constraints.interfacePools, request.interfacePools);
+  if (isForOthers) return madeByHandForOthers(claim, constraints);
+  const {
+    pools = constraints.pools,
+    interfacePools = constraints.interfacePools,
+    families = constraints.families,
+  } = request;
   const both = {
     ...(pools === undefined ? {} : { pools }),
     ...(interfacePools === undefined ? {} : { interfacePools }),
     ...(families === undefined ? {} : { families }),
   };
-  return { ...allocation, ask: { ...ask, ...both } };
+  return { ...allocation, constraints: { ...constraints, ...both } };
 }
 
 /** Whether what the claim has is what is asked for, on each interface. */
 function fitsByHand(
   view: RecordReader,
-  { ask, request }: AllocationRequest,
+  { constraints, request }: AllocationRequest,
   { its, places }: { readonly its: readonly Address[]; readonly places: Interfaces | undefined },
 ): boolean {
-  const isOnEach = namesOf(ask.interfacePools ?? {}).every((name) => Object.hasOwn(places ?? {}, name));
+  const isOnEach = namesOf(constraints.interfacePools ?? {}).every((name) =>
+    Object.hasOwn(places ?? {}, name),
+  );
   if (!isOnEach) return false;
-  if (ask.entry === undefined || ask.interfacePools !== undefined) {
+  if (constraints.entry === undefined || constraints.interfacePools !== undefined) {
     const named = namesOf(request.interfaces ?? {});
     const isNamed = named.every((name) => isSame(request.interfaces?.[name] ?? [], places?.[name] ?? []));
     return (
-      isNamed && unconstrained(view, { ...ask, ...(places && { interfaces: places }) }, its) === undefined
+      isNamed &&
+      unconstrained(view, { ...constraints, ...(places && { interfaces: places }) }, its) === undefined
     );
   }
-  return isSame(ask.entry, its) && isSameInterfaces(request.interfaces, places);
+  return isSame(constraints.entry, its) && isSameInterfaces(request.interfaces, places);
 }
 
 /** A claim that says nothing of pools by interface leaves them to whoever asks, and the other way round. */

@@ -24,11 +24,11 @@ const CLOSE = 128;
 /** Runs the work alone among those of the namespace in this process, where a pool that may serve it is near its limit. */
 export async function aloneNearLimit<T>(
   { view, serial }: Context,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { namespace } = ask;
-  const isNear = servers(view, ask).some((pool) =>
+  const { namespace } = constraints;
+  const isNear = servers(view, constraints).some((pool) =>
     pool.bounds.some((bound) => {
       const left = room(view, pool, namespace, bound);
       return left > 0 && left <= NEAR;
@@ -37,11 +37,11 @@ export async function aloneNearLimit<T>(
   return isNear ? await serial.run(`limits of ${namespace}`, work) : await work();
 }
 
-function servers(view: RecordReader, ask: AddressConstraints): readonly Pool[] {
-  const { entry } = ask;
-  if (entry !== undefined && ask.interfacePools === undefined)
+function servers(view: RecordReader, constraints: AddressConstraints): readonly Pool[] {
+  const { entry } = constraints;
+  if (entry !== undefined && constraints.interfacePools === undefined)
     return entry.flatMap((address) => view.poolOf(address) ?? []);
-  const lists = Object.values(ask.interfacePools ?? { first: ask.pools ?? [] });
+  const lists = Object.values(constraints.interfacePools ?? { first: constraints.pools ?? [] });
   if (entry !== undefined || lists.some((list) => list.length === 0)) return view.pools();
   const pools = lists.flat();
   return view

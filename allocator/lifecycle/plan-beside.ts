@@ -25,7 +25,7 @@ interface Present {
  */
 export async function planBeside(
   context: Pick<Context, "view"> & { readonly store: Reading },
-  allocation: Pick<AllocationRequest, "ask">,
+  allocation: Pick<AllocationRequest, "constraints">,
   { claim, held, isFreeOfBlocks }: Present,
   direct: Plan | Refusal,
 ): Promise<Plan | Refusal> {
@@ -40,9 +40,9 @@ export async function planBeside(
   const beside = heldBeside(context, claim).filter((address) => wanted?.has(familyOf(address)) !== false);
   if (beside.length === 0) return direct;
   const kept = isRefused ? held : direct.keep;
-  const again = planAddresses(context.view, { ...allocation.ask, holds: [...kept, ...beside] });
+  const again = planAddresses(context.view, { ...allocation.constraints, holds: [...kept, ...beside] });
   if (isRefusal(again)) return direct;
-  const chosen = chosenOf(allocation.ask, again.keep, kept);
+  const chosen = chosenOf(allocation.constraints, again.keep, kept);
   // one that is on its way out stays so: asking again does not make it last
   for (const address of chosen) {
     if (kept.includes(address)) continue;
@@ -55,7 +55,7 @@ export async function planBeside(
 
 /** What is named is all of it needed, of whichever interface. */
 function chosenOf(
-  { entry, fallback }: AllocationRequest["ask"],
+  { entry, fallback }: AllocationRequest["constraints"],
   keep: readonly Address[],
   own: readonly Address[],
 ): readonly Address[] {

@@ -263,7 +263,7 @@ describe("a pod that asks for nothing", () => {
     });
     const resolved = await resolvePod(context, input);
     assert.ok(resolved !== undefined && resolved.kind === "one");
-    assert.deepEqual(resolved.allocation.ask.entry, older.addresses);
+    assert.deepEqual(resolved.allocation.constraints.entry, older.addresses);
     const { claim } = granted(await reserve(context, resolved.allocation, "pod"));
     assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
     assert.deepEqual(claim.record.request, { addresses: addrs("10.20.0.71") });

@@ -62,7 +62,7 @@ async function reserveAlone(
   let last: Attempt | undefined;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const current = await finished(context, known);
-    const attempt = await aloneNearLimit(context, allocation.ask, () =>
+    const attempt = await aloneNearLimit(context, allocation.constraints, () =>
       tryReserve(context, allocation, current, seen),
     );
     if (attempt.kind === "reserved" || (attempt.kind === "refused" && sure)) return attempt;

@@ -57,28 +57,29 @@ export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Addres
  * Decides which addresses a request gets, and writes nothing: same view in, same plan out. Addresses that are named are checked
  * one by one (`planExact`); for others the plan lists candidates in order (`candidatesFrom`), of which `acquire.ts` reserves one.
  */
-export function planAddresses(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
-  if (isByInterface(ask)) return planInterfaces(view, ask, { planOne, wantedOf });
+export function planAddresses(view: RecordReader, constraints: AddressConstraints): Plan | Refusal {
+  if (isByInterface(constraints)) return planInterfaces(view, constraints, { planOne, wantedOf });
   // what names no interface is of the first, whose network may be known
-  const first = ask.interfaces === undefined ? knownNetworks(ask, FIRST_INTERFACE) : {};
-  return planOne(view, { ...ask, ...first });
+  const first = constraints.interfaces === undefined ? knownNetworks(constraints, FIRST_INTERFACE) : {};
+  return planOne(view, { ...constraints, ...first });
 }
 
-function planOne(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
-  const { entry } = ask;
-  if (entry === undefined) return planAny(view, ask);
-  const exact = planExact(view, ask, entry);
-  if (ask.fallback === undefined || (isRefusal(exact) && exact.code !== "ADDRESS_TAKEN")) return exact;
-  const apart = routedApart(view, ask, entry);
+function planOne(view: RecordReader, constraints: AddressConstraints): Plan | Refusal {
+  const { entry } = constraints;
+  if (entry === undefined) return planAny(view, constraints);
+  const exact = planExact(view, constraints, entry);
+  if (constraints.fallback === undefined || (isRefusal(exact) && exact.code !== "ADDRESS_TAKEN"))
+    return exact;
+  const apart = routedApart(view, constraints, entry);
   if (apart !== undefined) return apart;
-  const { entry: _, pools: __, ...who } = ask;
-  const pools = poolsBehind(view, ask, entry);
+  const { entry: _, pools: __, ...who } = constraints;
+  const pools = poolsBehind(view, constraints, entry);
   const any = planAny(view, { ...who, pools, families: [...new Set(entry.map(familyOf))] });
-  return isRefusal(any) ? exact : withFallback(view, ask, { entry, any });
+  return isRefusal(any) ? exact : withFallback(view, constraints, { entry, any });
 }
 
-function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Plan | Refusal {
-  const unsaid = familiesUnsaid(ask, entry);
+function planExact(view: RecordReader, constraints: AddressConstraints, entry: AddressEntry): Plan | Refusal {
+  const unsaid = familiesUnsaid(constraints, entry);
   if (unsaid !== undefined) return unsaid;
   const familyPlans: FamilyPlan[] = [];
   const keep: Address[] = [];
@@ -86,34 +87,38 @@ function planExact(view: RecordReader, ask: AddressConstraints, entry: AddressEn
   for (const address of entry) {
     const pool = view.poolOf(address);
     if (pool === undefined)
-      return addressOutside(view, address, (one) => ineligibility(view, one, ask, false) === undefined);
-    const held = ask.holds?.includes(address) === true;
+      return addressOutside(
+        view,
+        address,
+        (one) => ineligibility(view, one, constraints, false) === undefined,
+      );
+    const held = constraints.holds?.includes(address) === true;
     const why =
-      notNamed(pool, ask, address) ??
-      ineligibility(view, pool, { ...ask, ...networksOf(ask, address) }, held)?.() ??
-      elsewhere(pool, ask) ??
+      notNamed(pool, constraints, address) ??
+      ineligibility(view, pool, { ...constraints, ...networksOf(constraints, address) }, held)?.() ??
+      elsewhere(pool, constraints) ??
       entryRefusal(view, pool, address) ??
       inBlock(view, pool, address) ??
-      occupied(view, pool, address, ask);
+      occupied(view, pool, address, constraints);
     if (why !== undefined) return why;
     count(wanted, pool, familyOf(address));
     if (held) keep.push(address);
     else familyPlans.push(exactPlan(view, pool, address));
   }
-  const counted = [...(ask.holds ?? []), ...goingOver(view, ask, entry)];
-  const plan = withInterfaces({ kind: "take", keep, familyPlans }, ask.interfaces);
+  const counted = [...(constraints.holds ?? []), ...goingOver(view, constraints, entry)];
+  const plan = withInterfaces({ kind: "take", keep, familyPlans }, constraints.interfaces);
   if (familyPlans.length === 0) return plan;
-  const takesAgain = coolingAfter(view, ask, entry);
-  const drops = ask.holds?.filter((address) => !entry.includes(address)) ?? [];
-  const limited = { ...ask, holds: counted, takesAgain, drops };
-  const why = beyondLimits(view, limited, wanted) ?? routedApart(view, ask, entry);
+  const takesAgain = coolingAfter(view, constraints, entry);
+  const drops = constraints.holds?.filter((address) => !entry.includes(address)) ?? [];
+  const limited = { ...constraints, holds: counted, takesAgain, drops };
+  const why = beyondLimits(view, limited, wanted) ?? routedApart(view, constraints, entry);
   return why ?? plan;
 }
 
 /** Of an address that is named for an interface, the networks of that one. */
-function networksOf(ask: AddressConstraints, address: Address): Pick<AddressConstraints, "networks"> {
-  const said = ask.interfaces && interfaceOf(ask.interfaces, address);
-  return said === undefined ? {} : knownNetworks(ask, linkedTo(said) ?? said);
+function networksOf(constraints: AddressConstraints, address: Address): Pick<AddressConstraints, "networks"> {
+  const said = constraints.interfaces && interfaceOf(constraints.interfaces, address);
+  return said === undefined ? {} : knownNetworks(constraints, linkedTo(said) ?? said);
 }
 
 /** Nothing, where it is not known which network makes the interface. */
@@ -126,20 +131,26 @@ function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusa
 }
 
 /** Addresses that count for the namespace already, because this claim takes them over from another one. */
-function goingOver(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
-  if (ask.takesOver === undefined) return [];
+function goingOver(view: RecordReader, constraints: AddressConstraints, entry: AddressEntry): Address[] {
+  if (constraints.takesOver === undefined) return [];
   return entry.filter((address) => {
     const { claim, releasedAt } = view.reservation(address)?.record ?? {};
-    return claim !== undefined && releasedAt === undefined && isPredecessor(claim, ask, ask.takesOver);
+    return (
+      claim !== undefined &&
+      releasedAt === undefined &&
+      isPredecessor(claim, constraints, constraints.takesOver)
+    );
   });
 }
 
 /** Addresses that are cooling down after a claim of this name, or after the one that this one takes over from. */
-function coolingAfter(view: RecordReader, ask: AddressConstraints, entry: AddressEntry): Address[] {
+function coolingAfter(view: RecordReader, constraints: AddressConstraints, entry: AddressEntry): Address[] {
   return entry.filter((address) => {
     const { claim, releasedAt } = view.reservation(address)?.record ?? {};
     if (claim === undefined || releasedAt === undefined) return false;
-    return claimKey(claim) === claimKey(ask) || isPredecessor(claim, ask, ask.takesOver);
+    return (
+      claimKey(claim) === claimKey(constraints) || isPredecessor(claim, constraints, constraints.takesOver)
+    );
   });
 }
 
@@ -150,11 +161,11 @@ function inBlock(view: RecordReader, pool: Pool, address: Address): Refusal | un
 
 function beyondLimits(
   view: RecordReader,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   wanted: ReadonlyMap<Pool, ByFamily>,
 ): Refusal | undefined {
   for (const [pool, addresses] of wanted) {
-    const beyond = quotaExceeded(view, pool, ask, addresses);
+    const beyond = quotaExceeded(view, pool, constraints, addresses);
     if (beyond !== undefined) return beyond;
   }
   return undefined;
@@ -183,15 +194,15 @@ function familiesUnsaid(
 /** Why the addresses do not fit the request, whoever has them. */
 export function unconstrained(
   view: RecordReader,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   addresses: AddressEntry,
 ): Refusal | undefined {
   for (const address of addresses) {
     const pool = view.poolOf(address);
-    const why = pool && notNamed(pool, { pools: poolsFor(ask, address) }, address);
+    const why = pool && notNamed(pool, { pools: poolsFor(constraints, address) }, address);
     if (why !== undefined) return why;
   }
-  return familiesUnsaid(ask, addresses);
+  return familiesUnsaid(constraints, addresses);
 }
 
 /** The pools that the address may be of; undefined: any. */
@@ -204,14 +215,14 @@ function poolsFor({ pools, interfacePools, interfaces }: AddressConstraints, add
 
 function notNamed(
   pool: Pool,
-  ask: { readonly pools?: readonly string[] | undefined },
+  constraints: { readonly pools?: readonly string[] | undefined },
   address: Address,
 ): Refusal | undefined {
-  if (ask.pools === undefined || ask.pools.some((name) => isIn(partOf(pool, name), address)))
+  if (constraints.pools === undefined || constraints.pools.some((name) => isIn(partOf(pool, name), address)))
     return undefined;
   return refuseAddress(
     "ADDRESS_OUTSIDE",
-    `address ${address} belongs to pool ${quoted(pool.name)}, and the request names ${ask.pools.map(quoted).join(", ")}; name one or the other`,
+    `address ${address} belongs to pool ${quoted(pool.name)}, and the request names ${constraints.pools.map(quoted).join(", ")}; name one or the other`,
     { address, pool: pool.name },
   );
 }
@@ -226,32 +237,32 @@ function exactPlan(view: RecordReader, pool: Pool, address: Address): FamilyPlan
 }
 
 /** What a request that names no address is for: pools, families, and which of its addresses the claim has already. */
-function wantedOf(view: RecordReader, ask: AddressConstraints): WantedAny | Refusal {
-  const all = sourcesFor(view, ask);
+function wantedOf(view: RecordReader, constraints: AddressConstraints): WantedAny | Refusal {
+  const all = sourcesFor(view, constraints);
   if (isRefusal(all)) return all;
-  const families = familiesFor(view, ask, all);
-  const { within } = ask;
+  const families = familiesFor(view, constraints, all);
+  const { within } = constraints;
   const sources = within === undefined ? all : all.filter(({ pool }) => within.has(pool));
   const keep = firstOfEach(
     families,
-    (ask.holds ?? []).filter((address) => all.some(({ part }) => isIn(part, address))),
+    (constraints.holds ?? []).filter((address) => all.some(({ part }) => isIn(part, address))),
   );
   return { sources, families, keep };
 }
 
-function planAny(view: RecordReader, ask: AddressConstraints): Plan | Refusal {
-  const wanted = wantedOf(view, ask);
+function planAny(view: RecordReader, constraints: AddressConstraints): Plan | Refusal {
+  const wanted = wantedOf(view, constraints);
   if (isRefusal(wanted)) return wanted;
   const { families, keep } = wanted;
-  const sources = withCommonNodes(view, ask, wanted.sources, wanted);
+  const sources = withCommonNodes(view, constraints, wanted.sources, wanted);
   if (isRefusal(sources)) return sources;
-  const drops = (ask.holds ?? []).filter((address) => !keep.includes(address));
+  const drops = (constraints.holds ?? []).filter((address) => !keep.includes(address));
   const familyPlans: FamilyPlan[] = [];
   const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier families may take
   for (const address of keep) count(counted, view.poolOf(address), familyOf(address));
   for (const family of families) {
     if (keep.some((address) => familyOf(address) === family)) continue;
-    const familyPlan = planFamily(view, { ...ask, drops }, family, { sources, counted });
+    const familyPlan = planFamily(view, { ...constraints, drops }, family, { sources, counted });
     if (isRefusal(familyPlan)) return familyPlan;
     if (familyPlan !== undefined) familyPlans.push(familyPlan);
   }
@@ -267,7 +278,7 @@ function firstOfEach(families: readonly Family[], addresses: readonly Address[])
 /** Undefined: only disabled pools have the family, where addresses can be kept but not taken, and the request does not insist on it. */
 function planFamily(
   view: RecordReader,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   family: Family,
   from: { sources: readonly Source[]; counted: Map<Pool, ByFamily> },
 ): FamilyPlan | Refusal | undefined {
@@ -281,10 +292,12 @@ function planFamily(
   const serving = having.filter(({ pool }) => !pool.disabled);
   const [first] = pools;
   if (serving.length === 0) {
-    return ask.families === undefined || first === undefined ? undefined : poolDisabled(first, ask.namespace);
+    return constraints.families === undefined || first === undefined
+      ? undefined
+      : poolDisabled(first, constraints.namespace);
   }
   const limits = serving.map(({ pool }) =>
-    quotaExceeded(view, pool, ask, oneMore(from.counted.get(pool), family)),
+    quotaExceeded(view, pool, constraints, oneMore(from.counted.get(pool), family)),
   );
   const allowed = serving.filter((_, i) => limits[i] === undefined);
   if (allowed.length === 0) return limits[0];
@@ -292,7 +305,7 @@ function planFamily(
   return {
     family,
     exact: false,
-    candidates: candidatesFrom(view, allowed, family, `${ask.namespace}/${ask.name}`),
+    candidates: candidatesFrom(view, allowed, family, `${constraints.namespace}/${constraints.name}`),
     exhausted: (skipped) => poolExhausted(view, pools, family, skipped),
   };
 }

@@ -23,21 +23,21 @@ interface Wanted {
  */
 export function withCommonNodes(
   view: RecordReader,
-  ask: EligibilityInput,
+  constraints: EligibilityInput,
   sources: readonly Source[],
   { families, keep }: Wanted,
 ): readonly Source[] | Refusal {
   if (families.length < 2 || sources.filter(hasNodes).length < 2) return sources;
   const kept = keep.flatMap((address) => view.poolOf(address) ?? []);
-  const open = sources.filter(({ pool }) => haveCommonNodes(ask.nodes, [...kept, pool]));
+  const open = sources.filter(({ pool }) => haveCommonNodes(constraints.nodes, [...kept, pool]));
   const missing = families.filter((family) => keep.every((address) => familyOf(address) !== family));
-  const refused = () => withoutCommonNodes(opposed(ask, sources), ask.namespace);
+  const refused = () => withoutCommonNodes(opposed(constraints, sources), constraints.namespace);
   if (missing.length < 2) return has(open, missing) ? open : refused();
   let group: readonly Source[] | undefined;
   for (const first of open) {
-    const next = groupOf(ask, open, [first.pool]);
+    const next = groupOf(constraints, open, [first.pool]);
     if (!has(next, missing)) continue;
-    if (missing.every((family) => serves(view, ask, next, family))) return next;
+    if (missing.every((family) => serves(view, constraints, next, family))) return next;
     group ??= next;
   }
   return group ?? (has(open, missing) ? refused() : open);
@@ -82,7 +82,7 @@ const MOST_LOOKS = 2_000;
  */
 export function poolsForAll(
   view: RecordReader,
-  ask: EligibilityInput,
+  constraints: EligibilityInput,
   needs: readonly Need[],
   fixed: readonly Pool[],
 ): ReadonlySet<Pool> | Refusal | undefined {
@@ -95,25 +95,29 @@ export function poolsForAll(
     needs.flatMap(({ sources, missing }) =>
       missing.map((family) =>
         sources.filter(
-          (one) => familiesOf(one.part).includes(family) && (!isFree || serves(view, ask, [one], family)),
+          (one) =>
+            familiesOf(one.part).includes(family) && (!isFree || serves(view, constraints, [one], family)),
         ),
       ),
     );
-  const chosen = choose(ask, columns(true), fixed, looks) ?? choose(ask, columns(false), fixed, looks);
+  const chosen =
+    choose(constraints, columns(true), fixed, looks) ?? choose(constraints, columns(false), fixed, looks);
   if (chosen === undefined)
-    return looks.left > 0 ? withoutCommonNodes(apartIn(ask, needs, fixed), ask.namespace, "") : undefined;
-  return new Set([...groupOf(ask, all, chosen).map(({ pool }) => pool), ...chosen]);
+    return looks.left > 0
+      ? withoutCommonNodes(apartIn(constraints, needs, fixed), constraints.namespace, "")
+      : undefined;
+  return new Set([...groupOf(constraints, all, chosen).map(({ pool }) => pool), ...chosen]);
 }
 
 /** One pool of each column, by their order, that go with each other and with what is there. Undefined: there are none, or it took too long. */
 function choose(
-  ask: EligibilityInput,
+  constraints: EligibilityInput,
   columns: readonly (readonly Source[])[],
   there: readonly Pool[],
   looks: { left: number },
 ): readonly Pool[] | undefined {
   const [column, ...rest] = columns;
-  if (column === undefined) return haveCommonNodes(ask.nodes, there) ? there : undefined;
+  if (column === undefined) return haveCommonNodes(constraints.nodes, there) ? there : undefined;
   const seen = new Set<string>(); // selectors
   for (const { pool } of column) {
     if (seen.has(selectorOf(pool))) continue;
@@ -121,7 +125,9 @@ function choose(
     if (looks.left <= 0) return undefined;
     looks.left--;
     const chosen = [...there, pool];
-    const found = haveCommonNodes(ask.nodes, chosen) ? choose(ask, rest, chosen, looks) : undefined;
+    const found = haveCommonNodes(constraints.nodes, chosen)
+      ? choose(constraints, rest, chosen, looks)
+      : undefined;
     if (found !== undefined) return found;
   }
   return undefined;
@@ -157,12 +163,12 @@ function has(group: readonly Source[], families: readonly Family[]): boolean {
 
 function serves(
   view: RecordReader,
-  ask: EligibilityInput,
+  constraints: EligibilityInput,
   group: readonly Source[],
   family: Family,
 ): boolean {
   return group.some(({ pool, part }) => {
-    if (pool.disabled || quotaExceeded(view, pool, ask, { [family]: 1 }) !== undefined) return false;
+    if (pool.disabled || quotaExceeded(view, pool, constraints, { [family]: 1 }) !== undefined) return false;
     const { done } = pickFree(intervalsOf(part, family), view.unpickable(pool, family), 0n).next();
     return done !== true;
   });
@@ -181,12 +187,12 @@ function opposed({ nodes }: EligibilityInput, sources: readonly Source[]): reado
 /** Why no pod can run with all of these addresses. */
 export function routedApart(
   view: RecordReader,
-  ask: EligibilityInput,
+  constraints: EligibilityInput,
   addresses: readonly Address[],
 ): Refusal | undefined {
   const sources = addresses
     .flatMap((address) => view.poolOf(address) ?? [])
     .map((pool) => ({ pool, part: pool }));
-  const pools = opposed(ask, sources);
-  return pools.length < 2 ? undefined : withoutCommonNodes(pools, ask.namespace);
+  const pools = opposed(constraints, sources);
+  return pools.length < 2 ? undefined : withoutCommonNodes(pools, constraints.namespace);
 }

@@ -14,7 +14,7 @@ import { addressOutside, addressTaken } from "./refusal-messages.ts";
 /** What is named, and behind it whatever else would do; what the claim has for this request already stays. */
 export function withFallback(
   view: RecordReader,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   { entry, any }: { readonly entry: AddressEntry; readonly any: Plan },
 ): Plan {
   const keep: Address[] = [];
@@ -22,9 +22,10 @@ export function withFallback(
   for (const address of entry) {
     const [held, other] = ofFamily(any, familyOf(address));
     const stays =
-      held !== undefined && (held === address || ask.isAsGiven === true || isTaken(view, ask, address));
+      held !== undefined &&
+      (held === address || constraints.isAsGiven === true || isTaken(view, constraints, address));
     if (stays) keep.push(held);
-    else familyPlans.push(firstOf(view, address, { ask, other }));
+    else familyPlans.push(firstOf(view, address, { constraints, other }));
   }
   return { kind: "take", keep, familyPlans };
 }
@@ -40,11 +41,14 @@ function ofFamily(
 function firstOf(
   view: RecordReader,
   address: Address,
-  { ask, other }: { readonly ask: AddressConstraints; readonly other: FamilyPlan | undefined },
+  {
+    constraints,
+    other,
+  }: { readonly constraints: AddressConstraints; readonly other: FamilyPlan | undefined },
 ): FamilyPlan {
   const pool = view.poolOf(address);
   const isOpen = pool !== undefined && view.blockOwning?.(address) === undefined;
-  const isFree = isOpen && occupied(view, pool, address, ask) === undefined;
+  const isFree = isOpen && occupied(view, pool, address, constraints) === undefined;
   const named: readonly Candidate[] = isFree ? [{ address, pool: pool.name, first: "named" }] : [];
   // of a MAC address no other one will do, and its pool has none to be had without naming it
   const others = macOfAddress(address) === undefined ? other : undefined;
@@ -52,7 +56,7 @@ function firstOf(
     family: familyOf(address),
     named: [address],
     exact: false,
-    candidates: siblingsLast(named, others?.candidates ?? [], ask.siblings ?? []),
+    candidates: siblingsLast(named, others?.candidates ?? [], constraints.siblings ?? []),
     exhausted: (skipped) => others?.exhausted(skipped) ?? noneLeft(view, address),
   };
 }

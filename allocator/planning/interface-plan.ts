@@ -21,8 +21,8 @@ export interface WantedAny {
 
 /** How one interface is planned. */
 interface Planner {
-  planOne(view: RecordReader, ask: AddressConstraints): Plan | Refusal;
-  wantedOf(view: RecordReader, ask: AddressConstraints): WantedAny | Refusal;
+  planOne(view: RecordReader, constraints: AddressConstraints): Plan | Refusal;
+  wantedOf(view: RecordReader, constraints: AddressConstraints): WantedAny | Refusal;
 }
 
 /** Whether each interface needs a plan of its own: not, where every address is named and no other will do. */
@@ -32,27 +32,27 @@ export function isByInterface({ interfaces, interfacePools, fallback }: AddressC
 
 export function planInterfaces(
   view: RecordReader,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   planner: Planner,
 ): Plan | Refusal {
-  const plan = planEach(view, ask, planner.planOne);
+  const plan = planEach(view, constraints, planner.planOne);
   if (isRefusal(plan)) return plan;
-  const within = poolsOfAll(view, ask, plan, planner);
+  const within = poolsOfAll(view, constraints, plan, planner);
   if (within === undefined || isRefusal(within)) return within ?? plan;
-  return planEach(view, { ...ask, within }, planner.planOne);
+  return planEach(view, { ...constraints, within }, planner.planOne);
 }
 
 /** The pools that have nodes in common; undefined: it is no matter which are taken, or nothing is. */
 function poolsOfAll(
   view: RecordReader,
-  ask: AddressConstraints,
+  constraints: AddressConstraints,
   { keep, familyPlans }: Plan,
   { wantedOf }: Planner,
 ): ReadonlySet<Pool> | Refusal | undefined {
   if (familyPlans.length === 0) return undefined;
   const needs: Need[] = [];
-  for (const name of interfacesIn(ask)) {
-    const own = askOn(ask, name, keep);
+  for (const name of interfacesIn(constraints)) {
+    const own = constraintsOn(constraints, name, keep);
     const wanted = own.entry === undefined ? wantedOf(view, own) : undefined;
     if (wanted === undefined || isRefusal(wanted)) continue;
     const missing = new Set(
@@ -60,27 +60,33 @@ function poolsOfAll(
     );
     if (missing.size > 0) needs.push({ sources: wanted.sources, missing: [...missing] });
   }
-  const fixed = new Set([...keep, ...(ask.entry ?? [])].flatMap((address) => view.poolOf(address) ?? []));
-  return poolsForAll(view, ask, needs, [...fixed]);
+  const fixed = new Set(
+    [...keep, ...(constraints.entry ?? [])].flatMap((address) => view.poolOf(address) ?? []),
+  );
+  return poolsForAll(view, constraints, needs, [...fixed]);
 }
 
 function interfacesIn({ interfaces = {}, interfacePools = {} }: AddressConstraints): readonly string[] {
   return [...new Set([...namesOf(interfaces), ...namesOf(interfacePools)])];
 }
 
-function planEach(view: RecordReader, ask: AddressConstraints, planOne: Planner["planOne"]): Plan | Refusal {
-  const names = interfacesIn(ask);
+function planEach(
+  view: RecordReader,
+  constraints: AddressConstraints,
+  planOne: Planner["planOne"],
+): Plan | Refusal {
+  const names = interfacesIn(constraints);
   const keptOn = new Map<string, readonly Address[]>();
   const familyPlans: FamilyPlan[] = [];
   // what is named is nobody else's to choose
-  for (const name of names.toSorted((a, b) => rank(ask, a) - rank(ask, b))) {
-    const plan = planOne(view, askOn(ask, name, [...keptOn.values()].flat()));
+  for (const name of names.toSorted((a, b) => rank(constraints, a) - rank(constraints, b))) {
+    const plan = planOne(view, constraintsOn(constraints, name, [...keptOn.values()].flat()));
     if (isRefusal(plan)) return { ...plan, message: `${plan.message} (interface ${linkedTo(name) ?? name})` };
     keptOn.set(name, plan.keep);
     familyPlans.push(...plan.familyPlans.map((familyPlan) => ({ ...familyPlan, interface: name })));
   }
   const keep = [...keptOn.values()].flat();
-  const avoided = new Set([...keep, ...(ask.entry ?? [])]);
+  const avoided = new Set([...keep, ...(constraints.entry ?? [])]);
   return { kind: "take", keep, keptOn: Object.fromEntries(keptOn), familyPlans: apart(familyPlans, avoided) };
 }
 
@@ -90,14 +96,27 @@ function rank({ interfaces = {} }: AddressConstraints, name: string): number {
 }
 
 /** What is asked for one interface, with what the claim has there already, or has beside and nobody else keeps. */
-function askOn(ask: AddressConstraints, name: string, kept: readonly Address[]): AddressConstraints {
-  const { entry: all = [], interfaces, interfacePools, fallback, pools: _, heldOn, networks, ...who } = ask;
+function constraintsOn(
+  constraints: AddressConstraints,
+  name: string,
+  kept: readonly Address[],
+): AddressConstraints {
+  const {
+    entry: all = [],
+    interfaces,
+    interfacePools,
+    fallback,
+    pools: _,
+    heldOn,
+    networks,
+    ...who
+  } = constraints;
   const entry = all.filter((address) => saidOf(interfaces, name)?.includes(address));
   const others = all.filter((address) => !entry.includes(address));
   const placed = new Set(Object.values(heldOn ?? {}).flat());
   const isHere = (address: Address) =>
     saidOf(heldOn, name)?.includes(address) === true || !placed.has(address);
-  const holds = ask.holds?.filter(
+  const holds = constraints.holds?.filter(
     (address) =>
       entry.includes(address) || (isHere(address) && !others.includes(address) && !kept.includes(address)),
   );

@@ -19,12 +19,15 @@ export function occupied(
   view: RecordReader,
   pool: Pool,
   address: Address,
-  ask: Pick<AddressConstraints, "namespace" | "name" | "holds">,
+  constraints: Pick<AddressConstraints, "namespace" | "name" | "holds">,
 ): Refusal | undefined {
-  const occupant = ask.holds?.includes(address) === true ? undefined : view.occupant?.(address);
+  const occupant = constraints.holds?.includes(address) === true ? undefined : view.occupant?.(address);
   if (occupant === undefined || pool.spec.networks !== undefined) return undefined;
   if (view.reservation(address) !== undefined) return undefined; // Berth's by now; who has it is said in other words
-  const isOwn = occupant.kind === "pod" && occupant.namespace === ask.namespace && occupant.name === ask.name;
+  const isOwn =
+    occupant.kind === "pod" &&
+    occupant.namespace === constraints.namespace &&
+    occupant.name === constraints.name;
   return isOwn ? undefined : inUse(view, pool, address, occupant);
 }
 

@@ -30,9 +30,14 @@ export interface Source {
  * Named pools in the order of their naming, else every open pool by priority. Those that the pod could not use, because it may
  * run on none of their nodes, are passed over; those that have none of its nodes now come last.
  */
-export function sourcesFor(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
-  const sources = ask.pools === undefined ? openSources(view, ask) : namedSources(view, ask, ask.pools);
-  return isRefusal(sources) || ask.nodes === undefined ? sources : onItsNodes(view, ask, sources);
+export function sourcesFor(view: RecordReader, constraints: PoolConstraints): readonly Source[] | Refusal {
+  const sources =
+    constraints.pools === undefined
+      ? openSources(view, constraints)
+      : namedSources(view, constraints, constraints.pools);
+  return isRefusal(sources) || constraints.nodes === undefined
+    ? sources
+    : onItsNodes(view, constraints, sources);
 }
 
 function onItsNodes(
@@ -53,20 +58,22 @@ function onItsNodes(
   return [...having("now"), ...having("later")];
 }
 
-function openSources(view: RecordReader, ask: PoolConstraints): readonly Source[] | Refusal {
+function openSources(view: RecordReader, constraints: PoolConstraints): readonly Source[] | Refusal {
   const open: Source[] = [];
   const closed: (() => Refusal)[] = [];
   for (const pool of view.pools()) {
-    const keeps = keepsOf(view, pool, ask);
-    const why = ineligibility(view, pool, ask, keeps) ?? (keeps ? undefined : networkUnknown(pool, ask));
+    const keeps = keepsOf(view, pool, constraints);
+    const why =
+      ineligibility(view, pool, constraints, keeps) ??
+      (keeps ? undefined : networkUnknown(pool, constraints));
     if (why === undefined) open.push({ pool, part: pool });
     else closed.push(why);
   }
-  const isOnIts = (pool: Pool) => pool.spec.networks !== undefined && ask.networks !== undefined;
+  const isOnIts = (pool: Pool) => pool.spec.networks !== undefined && constraints.networks !== undefined;
   const order = ({ pool }: Source) => (isOnIts(pool) ? -1 : rank(pool));
   if (open.length > 0) return open.sort((a, b) => b.pool.priority - a.pool.priority || order(a) - order(b));
   const [only] = closed;
-  return only !== undefined && closed.length === 1 ? only() : noPool(view, ask.namespace);
+  return only !== undefined && closed.length === 1 ? only() : noPool(view, constraints.namespace);
 }
 
 /** Of one priority, behind those that name its network: those that say whom they are for, then the default, then the others. */
@@ -83,7 +90,7 @@ function networkUnknown(pool: Pool, { networks, namespace }: PoolConstraints): (
 
 function namedSources(
   view: RecordReader,
-  ask: PoolConstraints,
+  constraints: PoolConstraints,
   names: readonly string[],
 ): readonly Source[] | Refusal {
   const named: Source[] = [];
@@ -93,11 +100,11 @@ function namedSources(
       return unknownPool(
         view,
         poolNameIn(name),
-        (pool) => ineligibility(view, pool, ask, false) === undefined,
+        (pool) => ineligibility(view, pool, constraints, false) === undefined,
       );
-    if (hasMacsAlone(source.pool)) return givesMacsAlone(source.pool, ask.namespace);
+    if (hasMacsAlone(source.pool)) return givesMacsAlone(source.pool, constraints.namespace);
     // of a pool that is closed it is not said what it has
-    const why = ineligibility(view, source.pool, ask, keepsOf(view, source.pool, ask));
+    const why = ineligibility(view, source.pool, constraints, keepsOf(view, source.pool, constraints));
     if (why !== undefined) return why();
     if (source.part.ranges.length === 0) return noFamilyIn(source);
     named.push(source);
@@ -154,13 +161,13 @@ function keepsOf(view: RecordReader, pool: Pool, { holds = [] }: PoolConstraints
  */
 export function familiesFor(
   view: RecordReader,
-  ask: PoolConstraints,
+  constraints: PoolConstraints,
   sources: readonly Source[],
 ): readonly Family[] {
-  if (ask.families !== undefined) return [...new Set(ask.families)];
-  const homes = sources.filter(({ pool }) => keepsOf(view, pool, ask));
+  if (constraints.families !== undefined) return [...new Set(constraints.families)];
+  const homes = sources.filter(({ pool }) => keepsOf(view, pool, constraints));
   const unnamed = homes.length > 0 ? homes : sources.slice(0, 1);
-  const from = ask.pools === undefined ? unnamed : sources;
+  const from = constraints.pools === undefined ? unnamed : sources;
   return (["IPv4", "IPv6"] as const).filter((family) =>
     from.some(({ part }) => familiesOf(part).includes(family)),
   );

@@ -54,7 +54,7 @@ function requestOf(
     identity: { kind: "Pod", apiVersion: "v1", name },
     request: { ...(addresses ? { addresses } : {}), ...(pools ? { pools } : {}) },
     retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-    ask: {
+    constraints: {
       ...{ namespace: NAMESPACE, name, namespaceLabels: {}, podLabels: {} },
       ...(addresses ? { entry: addresses } : {}),
       ...(pools ? { pools } : {}),

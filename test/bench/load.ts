@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 
 /** Asks once on one of several lines. */
-export type Ask = (line: number) => Promise<void>;
+export type Send = (line: number) => Promise<void>;
 
 /** As many at once as there are lines, each again as soon as it is answered. */
 export interface ClosedLoad {
@@ -12,12 +12,12 @@ export interface ClosedLoad {
 }
 
 /** Asks on every line until the time is over. */
-export async function closedLoop(ask: Ask, lines: number, ms: number): Promise<ClosedLoad> {
+export async function closedLoop(send: Send, lines: number, ms: number): Promise<ClosedLoad> {
   const began = performance.now();
   let answers = 0;
   const work = async (line: number) => {
     while (performance.now() - began < ms) {
-      await ask(line);
+      await send(line);
       answers++;
     }
   };
@@ -31,7 +31,7 @@ export async function closedLoop(ask: Ask, lines: number, ms: number): Promise<C
  * which it was due, so that whoever waits for a free line because the others are stuck waits on the clock too.
  */
 export async function openLoop(
-  ask: Ask,
+  send: Send,
   lines: number,
   at: { readonly perSecond: number; readonly ms: number },
 ): Promise<readonly number[]> {
@@ -53,7 +53,7 @@ export async function openLoop(
   const one = async (line: number, since: number) => {
     underWay++;
     try {
-      await ask(line);
+      await send(line);
       times.push(performance.now() - since);
     } catch (error) {
       failures.push(error);

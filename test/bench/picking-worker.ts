@@ -55,8 +55,8 @@ function cacheFilled({ cidr, filled }: PickingTask, part: number): RecordCache {
 /** Plans for as many identities, and takes the first candidate of each. */
 function pickMany(cache: RecordCache, asks: readonly AddressConstraints[]): number {
   const began = process.hrtime.bigint();
-  for (const ask of asks) {
-    const plan = planAddresses(cache, ask);
+  for (const constraints of asks) {
+    const plan = planAddresses(cache, constraints);
     if (isRefusal(plan)) throw new Error(plan.message);
     for (const lot of plan.familyPlans) {
       const first = lot.candidates[Symbol.iterator]().next();

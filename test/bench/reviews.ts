@@ -6,7 +6,7 @@ import { type Json, pod, review, statefulPod } from "../support/objects.ts";
 import { bigPod } from "./big-pod.ts";
 import { barChart } from "./chart.ts";
 import { atMost, type Figure } from "./figure.ts";
-import { type Ask, closedLoop, openLoop } from "./load.ts";
+import { closedLoop, openLoop, type Send } from "./load.ts";
 import { formatFixed, formatNumber } from "./number-format.ts";
 import { ReviewLine, reviewRequest } from "./review-line.ts";
 import { type Endpoint, Server, startStack } from "./running-stack.ts";
@@ -39,7 +39,7 @@ interface Lane {
   readonly kind: Kind | undefined;
   /** Of the stack; undefined for the no-op. */
   readonly claims: number | undefined;
-  readonly ask: Ask;
+  readonly send: Send;
   readonly rates: number[];
   readonly times: (readonly number[])[];
 }
@@ -54,12 +54,12 @@ export async function measureReviews(setup: StackSetup): Promise<Figure> {
   }
   for (let round = -1; round < size.rounds; round++) {
     setup.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
-    for (const { ask, rates } of lanes) {
-      const { rate } = await closedLoop(ask, LINES, size.closedMs);
+    for (const { send, rates } of lanes) {
+      const { rate } = await closedLoop(send, LINES, size.closedMs);
       if (round >= 0) rates.push(rate);
     }
-    for (const { ask, times } of lanes) {
-      const found = await openLoop(ask, LINES, { perSecond: PER_SECOND, ms: size.openMs });
+    for (const { send, times } of lanes) {
+      const found = await openLoop(send, LINES, { perSecond: PER_SECOND, ms: size.openMs });
       if (round >= 0) times.push(found);
     }
   }
@@ -72,8 +72,8 @@ async function noopLane(setup: StackSetup): Promise<Lane> {
   setup.defer(() => server.end("SIGKILL"));
   const endpoint = { port: Number(line), ca: await readFile(join(folder, "ca.crt"), "utf8") };
   const request = reviewRequest(asReview(bigPod(pod("web-0"))));
-  const ask = await askerOf(setup, endpoint, () => request);
-  return { name: "no-op webhook", kind: undefined, claims: undefined, ask, rates: [], times: [] };
+  const send = await senderOf(setup, endpoint, () => request);
+  return { name: "no-op webhook", kind: undefined, claims: undefined, send, rates: [], times: [] };
 }
 
 async function stackLanes(setup: StackSetup, claims: number): Promise<readonly Lane[]> {
@@ -99,14 +99,14 @@ async function stackLanes(setup: StackSetup, claims: number): Promise<readonly L
     unmatched: () => unmatched,
   };
   const lanes = KINDS.map(async (kind): Promise<Lane> => {
-    const ask = await askerOf(setup, webhook, requests[kind]);
+    const send = await senderOf(setup, webhook, requests[kind]);
     const name = `${KIND_NAMES[kind]}, ${formatFixed(ATTACHED + claims, 0)} claims`;
-    return { name, kind, claims: ATTACHED + claims, ask, rates: [], times: [] };
+    return { name, kind, claims: ATTACHED + claims, send, rates: [], times: [] };
   });
   return await Promise.all(lanes);
 }
 
-async function askerOf(setup: StackSetup, endpoint: Endpoint, next: () => Buffer): Promise<Ask> {
+async function senderOf(setup: StackSetup, endpoint: Endpoint, next: () => Buffer): Promise<Send> {
   const lines = await Promise.all(Array.from({ length: LINES }, () => ReviewLine.open(endpoint)));
   setup.defer(async () => {
     for (const line of lines) line.close();

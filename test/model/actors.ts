@@ -35,7 +35,7 @@ export function allocationOf(
     identity: { kind: "StatefulSet", apiVersion: "apps/v1", name, ordinal: 0 },
     request: {},
     retention: RELEASE,
-    ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, ...asked },
+    constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, ...asked },
     ...more,
   };
 }

@@ -2,13 +2,13 @@
 // Lives of one seed after the other, in a process of its own: the parent sends RUNS and a SEED, and is told what came of them.
 
 import { Disks } from "./journal-disk.ts";
-import { type Ask, hasSingles, type Said } from "./parallel-runs.ts";
+import { hasSingles, type RunRequest, type Said } from "./parallel-runs.ts";
 import { describe, trial } from "./property.ts";
 import { Tally } from "./tally.ts";
 
 const disks = new Disks();
 
-async function live({ runs, seed, blocks, interfaces }: Ask): Promise<Said> {
+async function live({ runs, seed, blocks, interfaces }: RunRequest): Promise<Said> {
   const tally = new Tally();
   const singles = hasSingles(seed);
   const failure = await trial({ disks, tally, runs, seed, blocks, singles, interfaces });
@@ -18,9 +18,9 @@ async function live({ runs, seed, blocks, interfaces }: Ask): Promise<Said> {
 
 let isLiving = false;
 
-process.on("message", (ask: Ask) => {
+process.on("message", (request: RunRequest) => {
   isLiving = true;
-  live(ask).then(
+  live(request).then(
     (said) => {
       isLiving = false;
       process.send?.(said);

@@ -32,7 +32,7 @@ export function hasSingles(seed: number): boolean {
 }
 
 /** What a process is asked to live. */
-export interface Ask {
+export interface RunRequest {
   readonly runs: number;
   readonly seed: number;
   readonly blocks: boolean;
@@ -55,16 +55,16 @@ export async function live({ runs, seed, processes, blocks, interfaces, onSeed }
     const child = fork(join(import.meta.dirname, "batch.ts"));
     while (reported === undefined && begun * RUNS_OF_A_SEED < runs) {
       const n = begun++;
-      const ask = {
+      const request = {
         runs: Math.min(RUNS_OF_A_SEED, runs - n * RUNS_OF_A_SEED),
         seed: seed + n,
         blocks: blocks === "all" || (blocks === "half" && n % 2 === 1),
         interfaces: interfaces === "all" || (interfaces === "third" && n % 3 === 2),
       };
-      const said = await liveSeed(child, ask);
+      const said = await liveSeed(child, request);
       tally.add(said.counts);
       reported ??= said.told;
-      onSeed?.(ask.seed, tally);
+      onSeed?.(request.seed, tally);
     }
     child.disconnect();
   };
@@ -72,14 +72,14 @@ export async function live({ runs, seed, processes, blocks, interfaces, onSeed }
   return { tally, told: reported };
 }
 
-async function liveSeed(child: ChildProcess, ask: Ask): Promise<Said> {
+async function liveSeed(child: ChildProcess, request: RunRequest): Promise<Said> {
   const over = new AbortController();
   const { signal } = over;
   const dead = once(child, "exit", { signal }).then(([code]) => {
-    throw new Error(`the lives of seed ${ask.seed} ended with exit status ${code}`);
+    throw new Error(`the lives of seed ${request.seed} ended with exit status ${code}`);
   });
   const said = once(child, "message", { signal });
-  child.send(ask);
+  child.send(request);
   try {
     const [message] = await Promise.race([said, dead]);
     return message as Said;

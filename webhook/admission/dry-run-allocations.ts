@@ -84,12 +84,12 @@ async function previewAll(
 
 /** The pods of a list's slots have no names yet. */
 function fellBack(
-  { ask, key, identity }: AllocationRequest,
+  { constraints, key, identity }: AllocationRequest,
   { addresses, keeps }: DryRunResult,
 ): readonly string[] {
-  if (ask.fallback === undefined || keeps.length > 0) return [];
+  if (constraints.fallback === undefined || keeps.length > 0) return [];
   const got = addresses.map(({ address }) => address);
-  return fallenBack(ask.entry ?? [], got, identity.slot === undefined ? key.name : "one of its pods");
+  return fallenBack(constraints.entry ?? [], got, identity.slot === undefined ? key.name : "one of its pods");
 }
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */

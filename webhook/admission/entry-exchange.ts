@@ -50,7 +50,7 @@ export async function neverEnds(
   const first = ordered?.first ?? 0;
   const waits: Wait[] = [];
   for (const move of moves.filter(({ at, allocation }) => (allocation.identity.ordinal ?? at) >= first)) {
-    for (const address of move.allocation.ask.entry ?? []) {
+    for (const address of move.allocation.constraints.entry ?? []) {
       const holder = move.has.includes(address) ? undefined : holderOf(moves, address);
       if (holder !== undefined) waits.push({ move, address, holder });
     }
@@ -67,8 +67,8 @@ export async function heldElsewhere(
   allocation: AllocationRequest,
   own: ReadonlySet<string>,
 ): Promise<Refusal | undefined> {
-  if (allocation.ask.fallback !== undefined) return undefined;
-  for (const address of allocation.ask.entry ?? []) {
+  if (allocation.constraints.fallback !== undefined) return undefined;
+  for (const address of allocation.constraints.entry ?? []) {
     const found = view.reservation(address) ?? (await store.get("reservation", address));
     const pool = view.poolOf(address);
     if (found === undefined || found.record.releasedAt !== undefined || pool === undefined) continue;
@@ -87,7 +87,7 @@ async function movesOf(
     const key = claimKey(allocation.key);
     const claim = (await readClaim(context, key))?.record;
     const has = claim === undefined ? before.get(key) : addressesOf(claim);
-    const { entry, fallback } = allocation.ask;
+    const { entry, fallback } = allocation.constraints;
     // whoever takes any other address waits for none
     if (has === undefined || entry === undefined || fallback !== undefined || isSame(entry, has)) continue;
     const isIdle = claim === undefined || isDetached(claim);

@@ -139,7 +139,7 @@ async function decide(
 
 /** What the pod is to have by name. */
 function keptBy({ entries = [] }: Request, plain: PodAllocation | Refusal | undefined): ReadonlySet<Address> {
-  const waiting = plain?.kind === "one" ? (plain.allocation.ask.entry ?? []) : [];
+  const waiting = plain?.kind === "one" ? (plain.allocation.constraints.entry ?? []) : [];
   return new Set([...entries.flat(), ...waiting]);
 }
 
@@ -233,7 +233,7 @@ async function admit(
 }
 
 function namedIn(allocation: PodAllocation): readonly Address[] {
-  const { fallback, entry = [] } = allocation.kind === "one" ? allocation.allocation.ask : {};
+  const { fallback, entry = [] } = allocation.kind === "one" ? allocation.allocation.constraints : {};
   return fallback === undefined ? [] : entry;
 }
 

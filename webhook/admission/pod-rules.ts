@@ -92,7 +92,7 @@ async function contradicted(
   const allocation = answer && (await requestAsAnswered(context, inventory, { ...of, answer }));
   if (isRefusal(allocation)) return allocation;
   if (answer !== undefined && allocation !== undefined)
-    return unconstrained(context.view, allocation.ask, answer.addresses);
+    return unconstrained(context.view, allocation.constraints, answer.addresses);
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} was given claim ${claim} at its admission, which is not that of the pod as it is now: it was changed after berth was asked; write the change into the pod itself`,

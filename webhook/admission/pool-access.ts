@@ -30,7 +30,7 @@ export async function withUsablePools(
   const asked = view
     .pools()
     .filter((pool) => pool.authorization === "ServiceAccount")
-    .filter((pool) => allocations.some(({ ask }) => concerns(view, pool, ask)));
+    .filter((pool) => allocations.some(({ constraints }) => concerns(view, pool, constraints)));
   if (asked.length === 0) return allocations;
   const account = { namespace, name: podSpec.text("serviceAccountName") || "default" };
   const usable = new Set<string>();
@@ -39,24 +39,29 @@ export async function withUsablePools(
       if (await access.mayUse(account, name)) usable.add(name);
     }),
   );
-  return allocations.map((allocation) => ({ ...allocation, ask: { ...allocation.ask, usable } }));
+  return allocations.map((allocation) => ({
+    ...allocation,
+    constraints: { ...allocation.constraints, usable },
+  }));
 }
 
-function concerns(view: RecordReader, pool: Pool, ask: AllocationRequest["ask"]): boolean {
-  const { entry = [], interfacePools, namespaceLabels } = ask;
+function concerns(view: RecordReader, pool: Pool, constraints: AllocationRequest["constraints"]): boolean {
+  const { entry = [], interfacePools, namespaceLabels } = constraints;
   if (entry.some((address) => view.poolOf(address) === pool)) return true;
   const isNamed = (name: string) =>
     poolNameIn(name) === pool.name || pool.ranges.some(({ cidr }) => cidr.text === name);
-  if (poolsNamed(ask).some(isNamed)) return true;
+  if (poolsNamed(constraints).some(isNamed)) return true;
   const isAny =
-    interfacePools === undefined ? ask.entry === undefined && ask.pools === undefined : hasAny(ask);
+    interfacePools === undefined
+      ? constraints.entry === undefined && constraints.pools === undefined
+      : hasAny(constraints);
   if (!isAny) return false;
   const { namespaceSelector } = pool.spec;
   return namespaceSelector === undefined || matches(namespaceSelector, namespaceLabels);
 }
 
 /** Whether an interface has neither an address nor a pool. */
-function hasAny({ interfaces = {}, interfacePools = {} }: AllocationRequest["ask"]): boolean {
+function hasAny({ interfaces = {}, interfacePools = {} }: AllocationRequest["constraints"]): boolean {
   return Object.entries(interfacePools).some(
     ([name, pools]) => pools.length === 0 && !Object.hasOwn(interfaces, name),
   );

@@ -85,16 +85,16 @@ function verdictOn(
   const found = allocations.flatMap((allocation) => {
     const refusal = objectionTo(view, allocation);
     if (refusal === undefined || (WHILE_IN_USE.has(refusal.code) && !asksAnew)) return [];
-    return [{ refusal, isWarning: !isNew || mayPass(view, refusal, allocation.ask) }];
+    return [{ refusal, isWarning: !isNew || mayPass(view, refusal, allocation.constraints) }];
   });
   return found.find(({ isWarning }) => !isWarning) ?? found[0];
 }
 
 /** What a pod of that request would be told, by what is known here: nothing is read, and nothing written. */
-function objectionTo(view: RecordReader, { key, ask }: AllocationRequest): Refusal | undefined {
+function objectionTo(view: RecordReader, { key, constraints }: AllocationRequest): Refusal | undefined {
   const claim = view.claim(claimKey(key))?.record;
   const holds = claim !== undefined && isReserved(claim) ? { holds: claim.addresses } : {};
-  const plan = planAddresses(view, { ...ask, ...holds });
+  const plan = planAddresses(view, { ...constraints, ...holds });
   if (isRefusal(plan)) return plan;
   for (const { exact, candidates, exhausted } of plan.familyPlans) {
     const [candidate] = firstOf(candidates);
@@ -110,10 +110,10 @@ function firstOf<T>(items: Iterable<T>): T[] {
   return [];
 }
 
-function mayPass(view: RecordReader, { code }: Refusal, ask: AddressConstraints): boolean {
+function mayPass(view: RecordReader, { code }: Refusal, constraints: AddressConstraints): boolean {
   if (WHILE_IN_USE.has(code) || UNTIL_A_POOL_CHANGES.has(code)) return true;
   // labels of pods and rights of service accounts may be added by others
-  return code === "POOL_FORBIDDEN" && !isClosedTo(view, ask);
+  return code === "POOL_FORBIDDEN" && !isClosedTo(view, constraints);
 }
 
 /** One of the named pools is not open to the namespace, or none is. */

@@ -132,12 +132,12 @@ type AddDecision =
 /** What an ADD means, given what is known of its place. */
 export function classifyAdd(
   known: Attachment | undefined,
-  ask: Pick<AddRequest, "startNs" | "requested">,
+  addRequest: Pick<AddRequest, "startNs" | "requested">,
 ): AddDecision {
   if (known === undefined) return { kind: "fresh" };
-  if (known.state === "detached") return ask.startNs > known.deadlineNs ? { kind: "fresh" } : late();
+  if (known.state === "detached") return addRequest.startNs > known.deadlineNs ? { kind: "fresh" } : late();
   const held = known.result.addresses.map(({ address }) => address);
-  const missing = ask.requested.find((address) => !held.includes(address));
+  const missing = addRequest.requested.find((address) => !held.includes(address));
   if (missing === undefined) return { kind: "repeat", attachment: known };
   const words = `${known.interface} of container ${known.containerID} has ${held.join(", ")} and asks for ${missing} now; delete it first`;
   return { kind: "refused", error: cniError("ATTACHMENT_DIFFERS", words) };

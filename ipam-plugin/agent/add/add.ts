@@ -16,35 +16,35 @@ const LIMIT_MS = 25_000;
 /** Gives addresses to one interface of one container: all or none, journalled before they are answered. */
 export async function add(request: Request, services: AgentServices): Promise<Answer> {
   const refused = (error: CniError) => fail(errorVersion(request.config.fields), error);
-  const ask = await readAddRequest(request, services);
-  if (isCniError(ask)) return refused(ask);
+  const addRequest = await readAddRequest(request, services);
+  if (isCniError(addRequest)) return refused(addRequest);
   const { startNs } = request.call;
-  return services.inFlight.run(attachmentKey(ask), startNs, (deletion) =>
+  return services.inFlight.run(attachmentKey(addRequest), startNs, (deletion) =>
     within({ ms: LIMIT_MS, clock: services.clock, signals: [request.signal, deletion] }, (signal) =>
-      services.locks.run(attachmentKey(ask), async () => {
-        const attachment = await attach(ask, services, signal);
-        return isCniError(attachment) ? refused(attachment) : answerWith(attachment, ask, services);
+      services.locks.run(attachmentKey(addRequest), async () => {
+        const attachment = await attach(addRequest, services, signal);
+        return isCniError(attachment) ? refused(attachment) : answerWith(attachment, addRequest, services);
       }),
     ),
   );
 }
 
 async function attach(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
-  const known = services.attachments.get(ask);
-  const verdict = classifyAdd(known, ask);
+  const known = services.attachments.get(addRequest);
+  const verdict = classifyAdd(known, addRequest);
   if (verdict.kind === "refused") return verdict.error;
-  if (verdict.kind === "repeat") return renew(verdict.attachment, ask, services);
-  if (signal.aborted) return cancelledError(ask);
+  if (verdict.kind === "repeat") return renew(verdict.attachment, addRequest, services);
+  if (signal.aborted) return cancelledError(addRequest);
   // A report names only the interface: sent later, it would be about the sandbox that comes now.
   if (known?.noticePending === true) {
     await orAborted(services.detachReporter.deliver(known), signal);
-    if (signal.aborted) return cancelledError(ask);
+    if (signal.aborted) return cancelledError(addRequest);
   }
-  const attachment = await assignAddresses(ask, services, signal);
+  const attachment = await assignAddresses(addRequest, services, signal);
   if (!isCniError(attachment)) services.deliveries.open(attachment);
   return attachment;
 }
@@ -53,10 +53,14 @@ async function attach(
  * The runtime may have created the sandbox anew under the same ID. Neither the spooled DEL of the old one nor the end of the
  * old netns may detach the new one.
  */
-async function renew(known: Attachment, ask: AddRequest, services: AgentServices): Promise<Attachment> {
-  const { startNs, netns } = ask;
+async function renew(
+  known: Attachment,
+  addRequest: AddRequest,
+  services: AgentServices,
+): Promise<Attachment> {
+  const { startNs, netns } = addRequest;
   // The netns may be going away at this moment; its end is only noticed because it was seen once.
-  const netnsSeen = ask.netnsSeen || (known.netnsSeen && known.netns === netns);
+  const netnsSeen = addRequest.netnsSeen || (known.netnsSeen && known.netns === netns);
   const renewed = startNs > known.startNs ? { ...known, startNs, netns, netnsSeen } : known;
   if (renewed !== known) await services.attachments.commit({ put: [renewed] });
   services.deliveries.repeat(known, renewed);

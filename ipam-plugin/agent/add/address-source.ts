@@ -32,45 +32,51 @@ export async function assignAddresses(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
-  const ask = withDropIn(given, services);
-  if (isRefusal(ask)) return fromRefusal(ask);
-  if (isShared(ask.ipam, services)) return await assignFromShared(ask, services, signal);
-  const { pod } = ask.args;
-  if (pod !== undefined && !wasServedWithoutClaim(ask, services.attachments)) {
-    const fromClaim = await assignFromClaim({ ...ask, pod }, services, signal);
+  const addRequest = withDropIn(given, services);
+  if (isRefusal(addRequest)) return fromRefusal(addRequest);
+  if (isShared(addRequest.ipam, services)) return await assignFromShared(addRequest, services, signal);
+  const { pod } = addRequest.args;
+  if (pod !== undefined && !wasServedWithoutClaim(addRequest, services.attachments)) {
+    const fromClaim = await assignFromClaim({ ...addRequest, pod }, services, signal);
     if (fromClaim !== undefined) return fromClaim;
   }
-  if (signal.aborted) return cancelledError(ask);
-  const strange = ask.mac === undefined ? undefined : macOfPool(requestedMac(ask.mac, services.pools()));
+  if (signal.aborted) return cancelledError(addRequest);
+  const strange =
+    addRequest.mac === undefined ? undefined : macOfPool(requestedMac(addRequest.mac, services.pools()));
   if (strange !== undefined) return fromRefusal(strange);
-  const { dropIn, pools } = ask.ipam;
+  const { dropIn, pools } = addRequest.ipam;
   if (dropIn?.annotation !== undefined) return fromRefusal(notAnnotated(dropIn, pools));
-  const fromBlocks = await assignFromChosen(ask, services, signal);
+  const fromBlocks = await assignFromChosen(addRequest, services, signal);
   if (fromBlocks !== undefined) return fromBlocks;
-  return ask.ipam.rangeSets.length > 0 ? assignFromRanges(ask, services) : assignStatic(ask, services);
+  return addRequest.ipam.rangeSets.length > 0
+    ? assignFromRanges(addRequest, services)
+    : assignStatic(addRequest, services);
 }
 
 /** Undefined: no pool serves the pod out of blocks. A network with addresses of its own that names no pool uses none. */
 async function assignFromChosen(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
-  const { pools, rangeSets, addresses } = ask.ipam;
+  const { pools, rangeSets, addresses } = addRequest.ipam;
   if (pools.length === 0 && rangeSets.length + addresses.length > 0) return undefined;
-  const choice = await poolsFor(ask, services, signal);
-  if (signal.aborted) return cancelledError(ask);
+  const choice = await poolsFor(addRequest, services, signal);
+  if (signal.aborted) return cancelledError(addRequest);
   if (choice === undefined || isCniError(choice)) return choice;
-  const served = isRefusal(choice) ? choice : withFamilies(choice, ask.ipam.dropIn);
+  const served = isRefusal(choice) ? choice : withFamilies(choice, addRequest.ipam.dropIn);
   if (isRefusal(served)) return fromRefusal(served);
   // pools without blocks are for claims
   return served.pools.some(hasBlocks)
-    ? assignFromBlocks(ask, services, { choice: served, signal })
+    ? assignFromBlocks(addRequest, services, { choice: served, signal })
     : undefined;
 }
 
-async function assignFromRanges(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
-  const { scope, ipam, requested, dns } = ask;
+async function assignFromRanges(
+  addRequest: AddRequest,
+  services: AgentServices,
+): Promise<Attachment | CniError> {
+  const { scope, ipam, requested, dns } = addRequest;
   const parts = services.rangeOverlaps.look(scope.network, ipam.rangeSets, [...services.pools()]);
   const ofPool = requestedOfPool(scope.network, requested, parts);
   if (ofPool !== undefined) return fromRefusal(ofPool);
@@ -92,7 +98,7 @@ async function assignFromRanges(ask: AddRequest, services: AgentServices): Promi
   }
   const positions = pick.addresses.map(({ address }, rangeSet) => ({ scope, rangeSet, address }));
   const result = { addresses: pick.addresses, routes: ipam.routes, dns };
-  return commitAttachment(ask, services, { source: "ranges", result, positions });
+  return commitAttachment(addRequest, services, { source: "ranges", result, positions });
 }
 
 /** A network that was switched from host-local to Berth under running pods may have few addresses left: the refusal says where they are. */
@@ -101,20 +107,20 @@ function withLeaseWords(refusal: Refusal, count: number, { dataDir, network }: N
   return { ...refusal, message: `${refusal.message}; ${words}` };
 }
 
-async function assignStatic(ask: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
-  const addresses = staticAddresses(ask.ipam, ask.version, ask.args);
+async function assignStatic(addRequest: AddRequest, services: AgentServices): Promise<Attachment | CniError> {
+  const addresses = staticAddresses(addRequest.ipam, addRequest.version, addRequest.args);
   if (isCniError(addresses)) return addresses;
-  if (addresses.length === 0) return nothingConfigured(ask, services);
+  if (addresses.length === 0) return nothingConfigured(addRequest, services);
   const named = addresses.map(({ address }) => address);
-  const ofPool = staticOfPool(ask.scope.network, named, services.pools());
+  const ofPool = staticOfPool(addRequest.scope.network, named, services.pools());
   if (ofPool !== undefined) return fromRefusal(ofPool);
-  const result = { addresses, routes: ask.ipam.routes, dns: ask.dns };
-  return commitAttachment(ask, services, { source: "static", result });
+  const result = { addresses, routes: addRequest.ipam.routes, dns: addRequest.dns };
+  return commitAttachment(addRequest, services, { source: "static", result });
 }
 
 /** The static plugin would print a success without addresses here, and every main plugin then fails without a reason. */
-function nothingConfigured(ask: AddRequest, services: AgentServices): CniError {
-  const { scope, ipam, args, containerID, interface: name } = ask;
+function nothingConfigured(addRequest: AddRequest, services: AgentServices): CniError {
+  const { scope, ipam, args, containerID, interface: name } = addRequest;
   const first = services.attachments
     .attached()
     .find((one) => one.containerID === containerID && one.claim !== undefined && one.interface !== name);
@@ -123,7 +129,7 @@ function nothingConfigured(ask: AddRequest, services: AgentServices): CniError {
     const words = `claim ${first.claim} serves ${first.interface} with ${has}, and no address was asked for ${name}: write one into berth.dev/ips of the pod, as ADDRESS@${name}, or give network ${scope.network} ipam.ranges or ipam.addresses`;
     return cniError("INVALID_CONFIG", words);
   }
-  if (!services.blockFollower.makesBlocks) return noBlocks(ask, services);
+  if (!services.blockFollower.makesBlocks) return noBlocks(addRequest, services);
   if (ipam.pools.length > 0) {
     // With pools, only a further interface of a pod whose claim serves another one gets here.
     const words =

@@ -22,17 +22,17 @@ type Known = Pick<AgentServices, "blockFollower">;
  * matters: labels that no selector asks about decide nothing. Throws NOT_READY when it does not come.
  */
 export async function poolsFor(
-  ask: AddRequest,
+  addRequest: AddRequest,
   { blockFollower, clock }: Pick<AgentServices, "blockFollower" | "clock">,
   signal: AbortSignal,
 ): Promise<PoolChoice | Refusal | CniError | undefined> {
-  const choose = () => chooseNow(ask, { blockFollower });
+  const choose = () => chooseNow(addRequest, { blockFollower });
   if (typeof choose() === "string")
     await within({ ms: KNOWN_MS, clock, signals: [signal] }, async (late) => {
       while (!late.aborted && typeof choose() === "string") await blockFollower.heard(late);
     });
   const last = choose();
-  if (typeof last !== "string") return withoutPool(ask, last) ?? last;
+  if (typeof last !== "string") return withoutPool(addRequest, last) ?? last;
   const words = `${last} not known on this node: the API server has not told of it; try again`;
   throw new BerthError("NOT_READY", words);
 }

@@ -35,20 +35,20 @@ export function cancelledError({ containerID }: AddRequest): CniError {
  * them; if the journal cannot be written they go back to whoever had them.
  */
 export async function commitAttachment(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   assignment: Assignment,
 ): Promise<Attachment> {
   const { attachments, clock } = services;
-  const attachment = attachmentOf(ask, services, assignment);
-  const [space, id, now] = [attachments.space(ask.scope), attachmentKey(ask), clock.now()];
+  const attachment = attachmentOf(addRequest, services, assignment);
+  const [space, id, now] = [attachments.space(addRequest.scope), attachmentKey(addRequest), clock.now()];
   const kept =
     assignment.source === "static" ? [] : assignment.result.addresses.map(({ address }) => address);
   const before = kept.map((address) => ({ address, holder: space.holderOf(address) }));
   for (const address of kept) space.hold(address, id);
   for (const { rangeSet, address } of assignment.positions ?? []) space.advance(rangeSet, address);
   const ended = (assignment.superseded ?? []).map((old) =>
-    detached(old, { now, deadlineNs: ask.startNs, superseded: true }),
+    detached(old, { now, deadlineNs: addRequest.startNs, superseded: true }),
   );
   try {
     await attachments.commit({ put: [...ended, attachment], positions: assignment.positions ?? [] });
@@ -64,11 +64,11 @@ export async function commitAttachment(
 }
 
 function attachmentOf(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   { source, claim, pool, result }: Assignment,
 ): Attachment {
-  const { scope, containerID, interface: name, netns, netnsSeen, args, startNs } = ask;
+  const { scope, containerID, interface: name, netns, netnsSeen, args, startNs } = addRequest;
   return {
     scope,
     containerID,

@@ -20,13 +20,13 @@ import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 
 /** The request with the pools that its configuration means. Throws NOT_READY as long as pools may be there that are not known. */
-export function withDropIn(ask: AddRequest, services: AgentServices): AddRequest | Refusal {
-  const { network } = ask.scope;
-  const ipam = servedIpam(network, ask.ipam, services);
+export function withDropIn(addRequest: AddRequest, services: AgentServices): AddRequest | Refusal {
+  const { network } = addRequest.scope;
+  const ipam = servedIpam(network, addRequest.ipam, services);
   if (!isRefusal(ipam)) {
     // nobody calls STATUS for networks of CNI before 1.1.0
     warningsOfPools(network, ipam, services);
-    return ipam === ask.ipam ? ask : { ...ask, ipam };
+    return ipam === addRequest.ipam ? addRequest : { ...addRequest, ipam };
   }
   if (services.blockFollower.knowsPools) {
     services.networkWarnings.unserved(network, ipam.message);

@@ -40,7 +40,7 @@ const NAMED = 5;
 
 /** Attaches addresses of this node's blocks: of each family out of the first of the pools that has one. Asks nobody. */
 export async function assignFromBlocks(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   { choice, signal }: { readonly choice: PoolChoice; readonly signal: AbortSignal },
 ): Promise<Attachment | CniError> {
@@ -48,14 +48,14 @@ export async function assignFromBlocks(
   const ownersOf = (pool: string) => blockFollower.ownersOf(pool);
   const { makesBlocks, refusalsNameAll } = blockFollower;
   const known = () => ({ blocks, ownersOf, makesBlocks, refusalsNameAll, isFenced: blockFollower.isFenced });
-  const pick = () => pickFromBlocks(known(), choice, ask.requested);
+  const pick = () => pickFromBlocks(known(), choice, addRequest.requested);
   const names = choice.pools.map(({ name }) => name);
   while (!signal.aborted && isRefusal(pick()) && (await blockFollower.more(names)));
   /** From the choice to the commit nothing waits: two ADDs cannot choose the same. */
   const attempt = () => {
-    if (signal.aborted) return cancelledError(ask);
+    if (signal.aborted) return cancelledError(addRequest);
     const picked = pick();
-    return isRefusal(picked) ? picked : commitPicked(ask, services, picked);
+    return isRefusal(picked) ? picked : commitPicked(addRequest, services, picked);
   };
   const first = attempt();
   const got = isRefusal(first) && !makesBlocks ? await whileExpected(services, signal, attempt) : await first;
@@ -63,19 +63,19 @@ export async function assignFromBlocks(
 }
 
 async function commitPicked(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   { given }: BlockResult,
 ): Promise<Attachment> {
   const routes = given.flatMap(({ pool, address }) => routesOf(pool, address.address));
   const dns = given.find(({ pool }) => pool.spec.dns !== undefined)?.pool.spec.dns ?? {};
-  return await commitAttachment(ask, services, {
+  return await commitAttachment(addRequest, services, {
     source: "block",
     pool: [...new Set(given.map(({ pool }) => pool.name))].join(","),
     result: {
       addresses: given.map(({ address }) => address),
-      routes: routes.length > 0 ? routes : ask.ipam.routes,
-      dns: Object.keys(dns).length > 0 ? dns : ask.dns,
+      routes: routes.length > 0 ? routes : addRequest.ipam.routes,
+      dns: Object.keys(dns).length > 0 ? dns : addRequest.dns,
     },
   });
 }

@@ -27,33 +27,33 @@ import { unknownSandbox } from "./unknown-sandbox.ts";
 const TAKEOVER_MS = 5_000;
 
 /** `etcd`: which of several has the claim; absent where claims are otherwise. */
-type PodAsk = AddRequest & { readonly pod: PodRef; readonly etcd?: string };
+type PodAddRequest = AddRequest & { readonly pod: PodRef; readonly etcd?: string };
 
 /** Attaches the addresses of the pod's claim; undefined when the pod has none and asked for none. */
 export async function assignFromClaim(
-  ask: PodAsk,
+  addRequest: PodAddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
-  const found = await findClaim(ask, services, signal);
-  if (found === undefined) return cancelledError(ask);
+  const found = await findClaim(addRequest, services, signal);
+  if (found === undefined) return cancelledError(addRequest);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;
   const attached = await services.locks.run(`claim\0${found.claim}`, () =>
-    assignTo(found, { ask, parts: services, signal }),
+    assignTo(found, { addRequest, parts: services, signal }),
   );
   return isRefusal(attached) ? fromRefusal(attached) : attached;
 }
 
 /** Which claim serves the pod; undefined when the signal aborted first: what is made after that is given back. */
 export async function findClaim(
-  ask: PodAsk,
+  addRequest: PodAddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<ClaimMatch | NoClaim | Refusal | undefined> {
-  const answer = services.claimSource.find(requestOf(ask, services), signal);
+  const answer = services.claimSource.find(requestOf(addRequest, services), signal);
   const first = await orAborted(answer, signal);
-  if (first === undefined) giveBackLate(answer, madeIn, { ask, parts: services });
+  if (first === undefined) giveBackLate(answer, madeIn, { addRequest, parts: services });
   return first;
 }
 
@@ -62,19 +62,19 @@ function madeIn(found: ClaimMatch | NoClaim | Refusal): string | undefined {
   return found.kind === "found" && found.made !== undefined ? found.claim : undefined;
 }
 
-function requestOf(ask: PodAsk, { bootId, pools: known }: AgentServices): AttachRequest {
-  const { dropIn, pools } = ask.ipam;
+function requestOf(addRequest: PodAddRequest, { bootId, pools: known }: AgentServices): AttachRequest {
+  const { dropIn, pools } = addRequest.ipam;
   return {
-    pod: ask.pod,
-    attachment: keyOf(ask),
+    pod: addRequest.pod,
+    attachment: keyOf(addRequest),
     // a plugin that goes by an annotation makes no claim for a pod without
     pools: dropIn?.annotation === undefined ? pools : [],
     ...(dropIn?.families !== undefined && { families: dropIn.families }),
-    ...(ask.etcd !== undefined && { etcd: ask.etcd }),
-    addresses: ask.requested,
-    ...(ask.mac !== undefined && { mac: requestedMac(ask.mac, known()) }),
-    annotations: ask.ipam.annotations,
-    ...(ask.netnsSeen && { seenAt: { netns: ask.netns, bootID: bootId } }),
+    ...(addRequest.etcd !== undefined && { etcd: addRequest.etcd }),
+    addresses: addRequest.requested,
+    ...(addRequest.mac !== undefined && { mac: requestedMac(addRequest.mac, known()) }),
+    annotations: addRequest.ipam.annotations,
+    ...(addRequest.netnsSeen && { seenAt: { netns: addRequest.netns, bootID: bootId } }),
   };
 }
 
@@ -83,22 +83,22 @@ async function assignTo(
   found: ClaimMatch,
   taking: Taking,
 ): Promise<Attachment | CniError | Refusal | undefined> {
-  const { ask, parts, signal } = taking;
+  const { addRequest, parts, signal } = taking;
   const superseded = await supersedeOthers(found, taking);
   if (isRefusal(superseded) || signal.aborted) {
-    await giveBack({ claim: madeIn(found) }, ask, parts);
-    return isRefusal(superseded) ? superseded : cancelledError(ask);
+    await giveBack({ claim: madeIn(found) }, addRequest, parts);
+    return isRefusal(superseded) ? superseded : cancelledError(addRequest);
   }
   const bound = await attachTo(found, taking);
-  if (bound === undefined) return cancelledError(ask);
+  if (bound === undefined) return cancelledError(addRequest);
   if (isRefusal(bound)) return bound;
   if (bound.kind === "unclaimed") return undefined;
   try {
     const attached = await take(bound, superseded, taking);
-    if (isRefusal(attached)) await giveBack(bound, ask, parts);
+    if (isRefusal(attached)) await giveBack(bound, addRequest, parts);
     return attached;
   } catch (error) {
-    await giveBack(bound, ask, parts);
+    await giveBack(bound, addRequest, parts);
     throw error;
   }
 }
@@ -106,13 +106,13 @@ async function assignTo(
 /** Undefined when the signal aborted first. An answer that comes after that is given back. */
 async function attachTo(
   found: ClaimMatch,
-  { ask, parts, signal }: Taking,
+  { addRequest, parts, signal }: Taking,
 ): Promise<ClaimResult | NoClaim | Refusal | undefined> {
-  const answer = parts.claimSource.attach(found, requestOf(ask, parts), signal);
+  const answer = parts.claimSource.attach(found, requestOf(addRequest, parts), signal);
   const first = await orAborted(answer, signal);
   const claimIn = (late: ClaimResult | NoClaim | Refusal) =>
     late.kind === "claimed" ? late.claim : undefined;
-  if (first === undefined) giveBackLate(answer, claimIn, { ask, parts });
+  if (first === undefined) giveBackLate(answer, claimIn, { addRequest, parts });
   return first;
 }
 
@@ -120,10 +120,10 @@ async function attachTo(
 function giveBackLate<T>(
   answer: Promise<T>,
   claimIn: (late: T) => string | undefined,
-  { ask, parts }: Pick<Taking, "ask" | "parts">,
+  { addRequest, parts }: Pick<Taking, "addRequest" | "parts">,
 ): void {
   const given = answer.then((late) =>
-    parts.locks.run(attachmentKey(ask), () => giveBack({ claim: claimIn(late) }, ask, parts)),
+    parts.locks.run(attachmentKey(addRequest), () => giveBack({ claim: claimIn(late) }, addRequest, parts)),
   );
   given.catch((error: unknown) => {
     parts.log.debug("the claim source answered too late", { error: messageOf(error) });
@@ -131,7 +131,7 @@ function giveBackLate<T>(
 }
 
 interface Taking {
-  readonly ask: PodAsk;
+  readonly addRequest: PodAddRequest;
   readonly parts: AgentServices;
   readonly signal: AbortSignal;
 }
@@ -139,26 +139,26 @@ interface Taking {
 async function take(
   bound: ClaimResult,
   superseded: readonly Attachment[],
-  { ask, parts, signal }: Taking,
+  { addRequest, parts, signal }: Taking,
 ): Promise<Attachment | Refusal> {
   if (bound.addresses.length === 0) {
     throw new BerthError(
       "INTERNAL",
-      `claim ${bound.claim} of pod ${ask.pod.namespace}/${ask.pod.name} has no address`,
+      `claim ${bound.claim} of pod ${addRequest.pod.namespace}/${addRequest.pod.name} has no address`,
     );
   }
-  const unsayable = beyondVersion(bound, ask);
+  const unsayable = beyondVersion(bound, addRequest);
   if (unsayable !== undefined) return unsayable;
-  const taken = findTaken(bound, ask, { parts, superseded });
+  const taken = findTaken(bound, addRequest, { parts, superseded });
   if (taken !== undefined) return taken;
   if (signal.aborted) return busy(bound.claim, "the ADD was cancelled or took too long; try again");
-  return commitAttachment(ask, parts, {
+  return commitAttachment(addRequest, parts, {
     source: bound.claim === undefined ? "ranges" : "claim",
     ...(bound.claim === undefined ? {} : { claim: bound.claim }),
     result: {
       addresses: bound.addresses,
-      routes: bound.routes.length > 0 ? bound.routes : ask.ipam.routes,
-      dns: Object.keys(bound.dns).length > 0 ? bound.dns : ask.dns,
+      routes: bound.routes.length > 0 ? bound.routes : addRequest.ipam.routes,
+      dns: Object.keys(bound.dns).length > 0 ? bound.dns : addRequest.dns,
     },
     superseded,
   });
@@ -178,14 +178,14 @@ function beyondVersion(
 /** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */
 async function supersedeOthers(
   { claim, interfaces }: ClaimMatch,
-  { ask, parts, signal }: Taking,
+  { addRequest, parts, signal }: Taking,
 ): Promise<readonly Attachment[] | Refusal> {
   const { attachments } = parts;
   const superseded: Attachment[] = [];
   const unknown = await unknownSandbox(claim, parts);
-  if (unknown !== undefined && isAnothers(unknown, ask)) return stillUsed(claim, unknown);
+  if (unknown !== undefined && isAnothers(unknown, addRequest)) return stillUsed(claim, unknown);
   for (const other of attachments.ofClaim(claim)) {
-    const verdict = judgeTakeover(other, ask, await mayBeUp(other, parts), interfaces);
+    const verdict = judgeTakeover(other, addRequest, await mayBeUp(other, parts), interfaces);
     if (verdict === "beside") continue;
     if (verdict === "refuse") {
       return busy(
@@ -220,8 +220,11 @@ async function mayBeUp({ netns, netnsSeen }: Attachment, { host }: AgentServices
 }
 
 /** Of the same pod, the kubelet has stopped it before it asks again. */
-function isAnothers({ containerID, podUID }: ClaimAttachment, { pod, ...ask }: PodAsk): boolean {
-  return containerID !== ask.containerID && (pod.uid === "" || podUID !== pod.uid);
+function isAnothers(
+  { containerID, podUID }: ClaimAttachment,
+  { pod, ...addRequest }: PodAddRequest,
+): boolean {
+  return containerID !== addRequest.containerID && (pod.uid === "" || podUID !== pod.uid);
 }
 
 function stillUsed(claim: string, { containerID }: { readonly containerID: string }): Refusal {
@@ -236,10 +239,10 @@ function stillUsed(claim: string, { containerID }: { readonly containerID: strin
  * or a sandbox of any network still has it from a claim that is not its pod's any more. */
 function findTaken(
   bound: ClaimResult,
-  ask: AddRequest,
+  addRequest: AddRequest,
   { parts, superseded }: { parts: AgentServices; superseded: readonly Attachment[] },
 ): Refusal | undefined {
-  const space = parts.attachments.space(ask.scope);
+  const space = parts.attachments.space(addRequest.scope);
   const ours = new Set(superseded.map(attachmentKey));
   for (const { address } of bound.addresses) {
     const others = parts.attachments.placesOf(address).filter((id) => !isApart(id, bound, parts));
@@ -269,18 +272,22 @@ function busy(claim: string | undefined, words: string): Refusal {
  */
 async function giveBack(
   { claim }: { readonly claim?: string | undefined },
-  ask: PodAsk,
+  addRequest: PodAddRequest,
   services: AgentServices,
 ): Promise<void> {
   const { attachments, clock, bootId, detachReporter, log } = services;
-  const known = attachments.get(ask);
+  const known = attachments.get(addRequest);
   if (claim === undefined || known?.state === "attached") return;
   const deadlineNs = known?.deadlineNs ?? 0n;
-  const tombstone = { ...tombstoneFor(ask, { now: clock.now(), deadlineNs, bootId }), claim, pod: ask.pod };
+  const tombstone = {
+    ...tombstoneFor(addRequest, { now: clock.now(), deadlineNs, bootId }),
+    claim,
+    pod: addRequest.pod,
+  };
   try {
     await attachments.commit({ put: [{ ...tombstone, source: "claim", noticePending: true }] });
     detachReporter.wake();
   } catch (error) {
-    log.error("claim was not given back", { claim, containerID: ask.containerID, error });
+    log.error("claim was not given back", { claim, containerID: addRequest.containerID, error });
   }
 }

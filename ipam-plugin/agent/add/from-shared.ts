@@ -26,41 +26,45 @@ export function noEtcd(): CniError {
 
 /** From the pools of the network, as a claim of the container, whatever the runtime says of pods. */
 export async function assignFromShared(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError> {
   const { sharedNetworks } = services;
   if (sharedNetworks === undefined) return noEtcd();
-  const promised = sharedNetworks.hasOwn ? undefined : await findPromised(ask, services, signal);
+  const promised = sharedNetworks.hasOwn ? undefined : await findPromised(addRequest, services, signal);
   if (promised !== undefined) return promised;
-  const shared = await sharedNetworks.poolsOf(ask.scope.network, ask.ipam);
+  const shared = await sharedNetworks.poolsOf(addRequest.scope.network, addRequest.ipam);
   if (isRefusal(shared)) return fromRefusal(shared);
-  const pod = await sharedNetworks.holderOf(keyOf(ask), ask.args, shared);
-  if (signal.aborted) return cancelledError(ask);
+  const pod = await sharedNetworks.holderOf(keyOf(addRequest), addRequest.args, shared);
+  if (signal.aborted) return cancelledError(addRequest);
   const { etcd, pools } = shared;
   // no review has read the annotations that a runtime sends
-  const ipam = { ...ask.ipam, pools, annotations: undefined };
+  const ipam = { ...addRequest.ipam, pools, annotations: undefined };
   const place = etcd === undefined ? {} : { etcd };
-  const of = { ...ask, ...place, pod, args: { ...ask.args, pod }, ipam };
+  const of = { ...addRequest, ...place, pod, args: { ...addRequest.args, pod }, ipam };
   const given = await assignFromClaim(of, services, signal);
   if (given !== undefined) return given;
-  const words = `the claim of ${pod.namespace}/${pod.name} serves another interface of this container; give network ${ask.scope.network} addresses of its own`;
+  const words = `the claim of ${pod.namespace}/${pod.name} serves another interface of this container; give network ${addRequest.scope.network} addresses of its own`;
   return cniError("INVALID_CONFIG", words);
 }
 
 /** In a cluster: an address that the pod got at admission is of a pool in the API server, and not of this network. */
 async function findPromised(
-  ask: AddRequest,
+  addRequest: AddRequest,
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<CniError | undefined> {
-  const { network } = ask.scope;
-  services.rangeOverlaps.look(network, ask.ipam.rangeSets, [...services.pools()]);
-  const { pod } = ask.args;
+  const { network } = addRequest.scope;
+  services.rangeOverlaps.look(network, addRequest.ipam.rangeSets, [...services.pools()]);
+  const { pod } = addRequest.args;
   if (pod === undefined) return undefined;
-  const found = await findClaim({ ...ask, pod, ipam: { ...ask.ipam, pools: [] } }, services, signal);
-  if (found === undefined) return cancelledError(ask);
+  const found = await findClaim(
+    { ...addRequest, pod, ipam: { ...addRequest.ipam, pools: [] } },
+    services,
+    signal,
+  );
+  if (found === undefined) return cancelledError(addRequest);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;
   const words = `claim ${found.claim} has an address for this pod, and network ${network} takes its addresses from etcd; take the annotation off the pod, or name the network that the claim is for in the pool's spec.networks`;

@@ -73,7 +73,7 @@ describe("Claims, from one sandbox to the next", () => {
     const retention = { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null } as const;
     const ask70 = { ...key, namespaceLabels: {}, podLabels: {}, entry };
     const request = { addresses: entry };
-    await reserve(world.context, { key, identity, request, retention, ask: ask70 }, "nothing");
+    await reserve(world.context, { key, identity, request, retention, constraints: ask70 }, "nothing");
     await keepPod(world, "mysql-0", { ...reported, "berth.dev/addresses": "10.20.0.70" });
     const claims = claimsOf(world);
     const { pod, attachment } = ask("mysql-0");

@@ -146,7 +146,7 @@ describe("Claims", () => {
         identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 },
         request: { addresses: entry },
         retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-        ask: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, entry },
+        constraints: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, entry },
         hold: { token: "secret", podName: "", podUID: "", node: "", since: world.clock.now() },
       },
       "pod",
@@ -171,7 +171,11 @@ describe("Claims", () => {
     const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null } as const;
     const constraints = { ...key, namespaceLabels: {}, podLabels: {}, entry: addrs("10.20.0.70") };
     granted(
-      await reserve(world.context, { key, identity, request: {}, retention, ask: constraints }, "nothing"),
+      await reserve(
+        world.context,
+        { key, identity, request: {}, retention, constraints: constraints },
+        "nothing",
+      ),
     );
     await keepPod(world, "mysql-0", {});
     assert.equal(

@@ -33,7 +33,7 @@ export async function pin(world: World, name: string, ...addresses: readonly str
       identity: { kind: "Pod", apiVersion: "v1", name },
       request: { addresses: entry },
       retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-      ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+      constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
     },
     "pod",
   );

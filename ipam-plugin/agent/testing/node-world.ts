@@ -82,7 +82,7 @@ export class NodeWorld {
         identity: { kind: "Pod", apiVersion: "v1", name },
         request: { addresses: entry },
         retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-        ask: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+        constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
       },
       "pod",
     );
