@@ -106,16 +106,16 @@ describe("a pool that is made smaller", () => {
     await using world = await openWorld({ pools: [pool("a", 1, 63, { blockSize: { ipv4: 30 } })] });
     const facts = new Facts();
     facts.pods.set("a", { "node-a": 40 });
-    const { authority } = world;
+    const { realStore } = world;
     let made = 0;
-    const store = new Proxy(authority, {
+    const store = new Proxy(realStore, {
       get(target, key) {
         if (key !== "create") return Reflect.get(target, key).bind(target);
         return async (...of: Parameters<typeof target.create>) => {
           if (++made === 3) {
-            const seen = (await authority.get("pool", "a")) ?? assert.fail();
+            const seen = (await realStore.get("pool", "a")) ?? assert.fail();
             const smaller = pool("a", 1, 45, { blockSize: { ipv4: 30 } });
-            await authority.replace("pool", seen, smaller);
+            await realStore.replace("pool", seen, smaller);
           }
           return await target.create(...of);
         };
@@ -134,8 +134,8 @@ describe("a pool that is made smaller", () => {
     const blocks = new BlockDistributor({ ...world.context, view: world.cache }, facts);
     await blocks.pass();
     await world.settle();
-    const seen = (await world.authority.get("pool", "a")) ?? assert.fail();
-    await world.authority.replace("pool", seen, pool("a", 1, 13, { blockSize: { ipv4: 30 } }));
+    const seen = (await world.realStore.get("pool", "a")) ?? assert.fail();
+    await world.realStore.replace("pool", seen, pool("a", 1, 13, { blockSize: { ipv4: 30 } }));
     await world.settle();
     await blocks.pass();
     const asked = (await world.all("block")).filter(({ record }) => record.recalledAt !== undefined);
@@ -179,7 +179,7 @@ describe("a node", () => {
         await world.settle();
         const all = await world.all("block");
         for (const seen of all.filter(({ record }) => record.node === prove && record.status === undefined))
-          await world.authority.reportBlock(seen, { node: prove, used: 1 });
+          await world.realStore.reportBlock(seen, { node: prove, used: 1 });
         await world.settle();
       }
       const counts = { dead: 0, living: 0 };

@@ -18,7 +18,7 @@ import { capacities, check, distributor, Nodes, shared } from "./testing/block-n
 async function lifeKilledAt(at: number, failure: Failure) {
   await using world = await openWorld({ pools: [shared(30)], clock: new ManualClock() });
   const nodes = new Nodes();
-  const store = new FailingStore(world.authority, at, failure);
+  const store = new FailingStore(world.realStore, at, failure);
   let blocks = new BlockDistributor({ ...world.context, store, view: world.cache }, nodes);
   const pass = async () => {
     await world.settle();
@@ -41,7 +41,7 @@ async function lifeKilledAt(at: number, failure: Failure) {
     await pass();
     for (const seen of await world.all("block")) {
       if (seen.record.recalledAt !== undefined && seen.record.status === undefined)
-        await world.authority.reportBlock(seen, { node: seen.record.node, used: 0, returnedAt: 1 });
+        await world.realStore.reportBlock(seen, { node: seen.record.node, used: 0, returnedAt: 1 });
     }
     world.clock.advance(20_000);
   }
@@ -102,16 +102,16 @@ class Life {
 
   /** A fixed address is reserved only where no node has it, as whoever relies on one finds out. */
   async #fixed(act: "reserve" | "free", address: string): Promise<void> {
-    const { authority } = this.#world;
-    const there = await authority.get("reservation", address);
-    if (act === "free" && there !== undefined) await authority.remove("reservation", there);
+    const { realStore } = this.#world;
+    const there = await realStore.get("reservation", address);
+    if (act === "free" && there !== undefined) await realStore.remove("reservation", there);
     const blocks = await this.#world.all("block");
     const isOwned = blocks.some(({ record }) => {
       const n = 0x0a00_0000n + BigInt(address.slice("10.0.0.".length));
       return ownedIn(record).intervals.some(({ first, last }) => n >= first && n <= last);
     });
     if (act === "reserve" && there === undefined && !isOwned)
-      await authority.create("reservation", reservationRecord(address, { pool: "web" }));
+      await realStore.create("reservation", reservationRecord(address, { pool: "web" }));
   }
 
   async #return(n: number): Promise<void> {

@@ -56,7 +56,7 @@ describe("the distributor of blocks", () => {
         }),
     });
     for (let n = 50; n < 70; n++)
-      await world.authority.create("reservation", reservationRecord(`10.0.0.${n}`, { pool: "web" }));
+      await world.realStore.create("reservation", reservationRecord(`10.0.0.${n}`, { pool: "web" }));
     await world.settle();
     const nodes = new Nodes();
     const blocks = distributor(world, nodes);
@@ -67,8 +67,8 @@ describe("the distributor of blocks", () => {
       await world.settle();
     }
     assert.deepEqual(made, ["10.0.0.70/32"]);
-    const one = await world.authority.get("reservation", "10.0.0.60");
-    if (one !== undefined) await world.authority.remove("reservation", one);
+    const one = await world.realStore.get("reservation", "10.0.0.60");
+    if (one !== undefined) await world.realStore.remove("reservation", one);
     await world.settle();
     assert.deepEqual(await blocks.pass(), []);
     assert.deepEqual(made, ["10.0.0.70/32", "10.0.0.60/32"]);
@@ -115,14 +115,14 @@ describe("the distributor of blocks", () => {
 
   it("finishes what broke off, and passes over what cannot be settled", async () => {
     await using world = await openWorld({ pools: [shared(30)] });
-    await world.authority.create("block", {
+    await world.realStore.create("block", {
       cidr: "10.0.0.52/30",
       pool: "web",
       node: "node-a",
       nodeUID: "u",
       holes: [],
     });
-    await world.authority.create("block", {
+    await world.realStore.create("block", {
       cidr: "10.0.0.56/30",
       pool: "web",
       node: "node-b",
@@ -150,22 +150,22 @@ describe("the distributor of blocks", () => {
     const [mine] = await world.all("block");
     assert.ok(mine);
     const status = { node: "node-b", used: 0, returnedAt: 5 };
-    assert.ok((await world.authority.reportBlock(mine, status)).kind === "replaced");
+    assert.ok((await world.realStore.reportBlock(mine, status)).kind === "replaced");
     await world.settle();
     await blocks.pass();
-    const stranger = await world.authority.get("block", mine.key);
+    const stranger = await world.realStore.get("block", mine.key);
     assert.equal(stranger?.record.releasedAt, undefined, "another node's word is none");
     assert.ok(stranger);
-    await world.authority.reportBlock(stranger, { ...status, node: "node-a" });
+    await world.realStore.reportBlock(stranger, { ...status, node: "node-a" });
     await world.settle();
     await blocks.pass();
-    assert.equal((await world.authority.get("block", mine.key))?.record.releasedAt, world.clock.now());
+    assert.equal((await world.realStore.get("block", mine.key))?.record.releasedAt, world.clock.now());
     for (let pass = 0; pass < 3; pass++) {
       world.clock.advance(30_000);
       await world.settle();
       await blocks.pass();
     }
-    assert.equal((await world.authority.get("block", mine.key))?.record.node, "node-b");
+    assert.equal((await world.realStore.get("block", mine.key))?.record.node, "node-b");
   });
 
   it("asks those back that nobody uses, no more than others lack, and where there are none for single addresses at once", async () => {
@@ -177,7 +177,7 @@ describe("the distributor of blocks", () => {
     await world.settle();
     const used = [0, 2, 1, 0, 2, 0];
     for (const [i, seen] of (await world.all("block")).entries())
-      await world.authority.reportBlock(seen, { node: "node-a", used: used[i] ?? 0 });
+      await world.realStore.reportBlock(seen, { node: "node-a", used: used[i] ?? 0 });
     const asked = async () => {
       for (let pass = 0; pass < 3; pass++) {
         await world.settle();
@@ -211,13 +211,13 @@ describe("the distributor of blocks", () => {
     nodes.pods.set("node-a", 3).set("node-b", 1);
     const [recalled, ...more] = (await pass()).filter(({ record }) => record.recalledAt !== undefined);
     assert.ok(recalled !== undefined && more.length === 0);
-    await world.authority.reportBlock(recalled, { node: "node-a", used: 1 });
+    await world.realStore.reportBlock(recalled, { node: "node-a", used: 1 });
     await world.settle();
     // one after the other, as others are empty by all that is known
     const [, next, ...others] = (await pass()).filter(({ record }) => record.recalledAt !== undefined);
     assert.ok(next !== undefined && others.length === 0);
     for (const seen of await world.all("block"))
-      await world.authority.reportBlock(seen, { node: "node-a", used: 1 });
+      await world.realStore.reportBlock(seen, { node: "node-a", used: 1 });
     await world.settle();
     const singles = (await pass()).map(({ record }) => record.recalledAddresses ?? 0);
     assert.equal(Math.max(...singles), 1, "without any time gone by");
@@ -233,7 +233,7 @@ describe("the distributor of blocks", () => {
       await world.settle();
       for (const seen of await world.all("block")) {
         const used = ownedIn(seen.record).intervals.reduce((sum, one) => sum + Number(sizeOf(one)), 0);
-        await world.authority.reportBlock(seen, { node: "node-a", used });
+        await world.realStore.reportBlock(seen, { node: "node-a", used });
       }
       const asked = async (a: number, b: number) => {
         nodes.pods.set("node-a", a).set("node-b", b);
@@ -278,18 +278,18 @@ describe("the distributor of blocks", () => {
     await blocks.pass();
     const before = (await world.all("block")).length;
     const half = { cidr: "10.0.9.0/30", pool: "gone", node: "node-b", nodeUID: "u", holes: [] };
-    await world.authority.create("block", half);
-    await world.authority.create("block", { ...half, cidr: "10.0.9.4/30", granted: true });
-    const seen = await world.authority.get("pool", "web");
+    await world.realStore.create("block", half);
+    await world.realStore.create("block", { ...half, cidr: "10.0.9.4/30", granted: true });
+    const seen = await world.realStore.get("pool", "web");
     assert.ok(seen);
-    await world.authority.replace("pool", seen, { ...pool, spec: { ...pool.spec, disabled: true } });
+    await world.realStore.replace("pool", seen, { ...pool, spec: { ...pool.spec, disabled: true } });
     await world.settle();
     assert.deepEqual(await blocks.pass(), []);
     const all = await world.all("block");
     assert.equal(all.length, before + 1);
     assert.ok(all.every(({ record }) => record.recalledAt === world.clock.now()));
     for (const block of all)
-      await world.authority.reportBlock(block, { node: block.record.node, used: 0, returnedAt: 1 });
+      await world.realStore.reportBlock(block, { node: block.record.node, used: 0, returnedAt: 1 });
     for (let pass = 0; pass < 2; pass++) {
       await world.settle();
       await blocks.pass();

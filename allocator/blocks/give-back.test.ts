@@ -19,7 +19,7 @@ const BLOCK: Block = {
 };
 
 async function made(world: World, block = BLOCK): Promise<Stored<"block">> {
-  return (await world.authority.create("block", block)).stored;
+  return (await world.realStore.create("block", block)).stored;
 }
 
 describe("a block", () => {
@@ -57,7 +57,7 @@ describe("a block", () => {
     const first = await made(world, bare);
     assert.equal(await giveBack(world.context, first, { kind: "returned", uid: "" }), "gone");
     const second = await made(world, bare);
-    await world.authority.replace("block", second, BLOCK);
+    await world.realStore.replace("block", second, BLOCK);
     assert.equal(await giveBack(world.context, second, { kind: "returned", uid: "" }), "changed");
   });
 });

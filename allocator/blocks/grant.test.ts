@@ -65,7 +65,7 @@ describe("a grant", () => {
     const pool = poolRecord("web", "10.0.0.4/30", { blockSize: { ipv4: 30 }, cooldown: "1h" });
     for (const over of [{}, { releasedAt: 0 }, { marked: true }]) {
       await using world = await openWorld({ pools: [pool] });
-      await world.authority.create("reservation", reservationRecord("10.0.0.5", { pool: "web", ...over }));
+      await world.realStore.create("reservation", reservationRecord("10.0.0.5", { pool: "web", ...over }));
       const got = await grantTo(world, "node-a", { pool });
       assert.deepEqual(got?.record.holes, ["10.0.0.4/31", "10.0.0.7/32"]);
     }
@@ -75,7 +75,7 @@ describe("a grant", () => {
     const pool = poolRecord("web", ["10.0.0.0/24", "fd00::/64"], { blockSize: { ipv4: 25, ipv6: 121 } });
     await using world = await openWorld({ pools: [pool] });
     for (const text of ["10.0.0.9", "10.0.0.200", "fd00::9", "10.9.0.9"])
-      await world.authority.create("reservation", reservationRecord(text, { pool: "web" }));
+      await world.realStore.create("reservation", reservationRecord(text, { pool: "web" }));
     for (const node of ["node-a", "node-b"]) assert.ok(await grantTo(world, node, { pool }));
     const holes = (await world.all("block")).map(({ key, record }) => [key, record.holes]);
     assert.deepEqual(Object.fromEntries(holes), {
@@ -110,7 +110,7 @@ describe("a grant", () => {
             },
           }),
       });
-      await world.authority.create("reservation", reservationRecord("10.0.0.40", { pool: "web" }));
+      await world.realStore.create("reservation", reservationRecord("10.0.0.40", { pool: "web" }));
       log.length = 0;
       const view = { reservationCount: 1 };
       const requests = Array.from({ length: 20 }, (_, n) => of(`node-${n}`));
@@ -164,7 +164,7 @@ describe("a grant", () => {
     await using world = await openWorld({ pools: [WEB] });
     for (let n = 1; n < 15; n++) {
       if (n !== 9)
-        await world.authority.create("reservation", reservationRecord(`10.0.0.${n}`, { pool: "web" }));
+        await world.realStore.create("reservation", reservationRecord(`10.0.0.${n}`, { pool: "web" }));
     }
     const got = await grantTo(world, "node-a");
     assert.deepEqual([got?.key, got?.record.holes], ["10.0.0.8/30", ["10.0.0.8/32", "10.0.0.10/31"]]);
@@ -193,14 +193,14 @@ describe("a grant", () => {
   it("that broke off is finished by whoever comes upon it, for its owner", async () => {
     await using world = await openWorld({ pools: [WEB] });
     const record = { cidr: "10.0.0.4/30", pool: "web", node: "node-a", nodeUID: "u", holes: [] };
-    const made = await world.authority.create("block", record);
+    const made = await world.realStore.create("block", record);
     const [one, other] = await Promise.all([
       finishGrant(world.context, made.stored),
       finishGrant(world.context, made.stored),
     ]);
     assert.deepEqual(one?.record, { ...record, granted: true });
     assert.deepEqual(other, one);
-    await world.authority.remove("block", one as Stored<"block">);
+    await world.realStore.remove("block", one as Stored<"block">);
     assert.equal(await finishGrant(world.context, made.stored), undefined);
   });
 
@@ -243,7 +243,7 @@ describe("a fixed address", () => {
       holes: [],
       granted: true,
     };
-    await world.authority.create("block", block);
+    await world.realStore.create("block", block);
     const behind = { ...world.context, view: viewOf({ pools: [WEB] }) };
     const got = await reserve(behind, podAllocation(world, "a", entries("10.0.0.5")), "pod");
     assert.match(

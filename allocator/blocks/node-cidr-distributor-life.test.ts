@@ -14,7 +14,7 @@ async function lifeKilledAt(at: number, failure: Failure, tellAt?: number) {
   await using world = await openWorld({ pools: [FOUR, SIX], clock: new ManualClock() });
   const nodes = new Nodes();
   if (tellAt !== undefined) nodes.failAt = { n: tellAt, when: failure };
-  const store = new FailingStore(world.authority, at, failure);
+  const store = new FailingStore(world.realStore, at, failure);
   const families = ["IPv4", "IPv6"] as const;
   let by = distributor(world, nodes, { families, store });
   const round = async () => {

@@ -33,7 +33,7 @@ describe("the distributor of nodes' CIDRs", () => {
     const { short, waiting } = await pass(world, nodes, by);
     assert.deepEqual([short.map(({ family, pools }) => [family, pools]), waiting], [[["IPv6", []]], 1]);
     assert.deepEqual(nodes.there.get("a")?.podCIDRs, []);
-    await world.authority.create("pool", SIX);
+    await world.realStore.create("pool", SIX);
     assert.equal((await pass(world, nodes, by)).waiting, 0);
     assert.equal(nodes.there.get("a")?.podCIDRs.length, 2);
   });
@@ -90,7 +90,7 @@ describe("the distributor of nodes' CIDRs", () => {
     assert.equal((await by.pass()).collisions.length, 1);
     nodes.add("owner"); // deleted, and there again
     for (let n = 0; n < 3; n++) assert.deepEqual((await pass(world, nodes, by)).collisions, []);
-    assert.equal((await world.authority.get("block", podCIDRs[0] ?? ""))?.record.node, "other");
+    assert.equal((await world.realStore.get("block", podCIDRs[0] ?? ""))?.record.node, "other");
     assert.equal(nodes.there.get("owner")?.podCIDRs.length, 1);
   });
 
@@ -102,10 +102,10 @@ describe("the distributor of nodes' CIDRs", () => {
     await pass(world, nodes, by);
     const [block] = await world.all("block");
     nodes.add("b", { podCIDRs: [block?.key ?? ""] });
-    await world.authority.create("pool", SIX);
+    await world.realStore.create("pool", SIX);
     for (let n = 0; n < 3; n++) await pass(world, nodes, by);
     assert.equal(nodes.there.get("a")?.podCIDRs.length, 2);
-    assert.equal((await world.authority.get("block", block?.key ?? ""))?.record.node, "b");
+    assert.equal((await world.realStore.get("block", block?.key ?? ""))?.record.node, "b");
   });
 
   it("gives a Node that joins again another one while what it had cools", async () => {
@@ -193,7 +193,7 @@ describe("the distributor of nodes' CIDRs", () => {
       holes: [],
       granted: true,
     } as const;
-    await world.authority.create("block", { cidr: "10.244.7.0/24", ...other });
+    await world.realStore.create("block", { cidr: "10.244.7.0/24", ...other });
     const by = distributor(world, nodes);
     for (let n = 0; n < 3; n++) await pass(world, nodes, by);
     assert.deepEqual(

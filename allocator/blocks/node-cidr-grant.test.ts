@@ -59,7 +59,7 @@ describe("a grant of a node's CIDR", () => {
   it("is of none with an address that is reserved, whatever the cache knows of it", async () => {
     await using world = await openWorld({ pools: [POOL, SIX] });
     for (const address of ["10.244.0.9", "10.244.1.9", "10.244.2.9", "fd00:10::7:0:0:0:1"])
-      await world.authority.create("reservation", reservationRecord(addr(address), { pool: "nodes" }));
+      await world.realStore.create("reservation", reservationRecord(addr(address), { pool: "nodes" }));
     const four = [...(await grantTo(world, ["a"])), ...(await grantTo(world, ["a", "b", "c"]))];
     assert.deepEqual([...new Set(four.map(({ cidr }) => cidr))], ["10.244.3.0/24"]);
     assert.equal((await grantTo(world, ["a"], SIX, "IPv6")).length, 1);
@@ -69,7 +69,7 @@ describe("a grant of a node's CIDR", () => {
   it("and a fixed address of it exclude each other, whoever writes first", async () => {
     await using world = await openWorld({ pools: [POOL] });
     const record = { pool: "nodes", node: "a", nodeUID: "u", holes: [], use: "PodCIDR" } as const;
-    const made = await world.authority.create("block", { cidr: "10.244.1.0/24", ...record });
+    const made = await world.realStore.create("block", { cidr: "10.244.1.0/24", ...record });
     assert.equal(await blockAgainst(world.context, addr("10.244.1.5")), undefined);
     assert.equal(await finishGrant(world.context, made.stored), undefined);
     assert.deepEqual(await world.all("block"), []);
@@ -80,7 +80,7 @@ describe("a grant of a node's CIDR", () => {
 
   it("is refused while another pool has addresses of the pool", async () => {
     await using world = await openWorld({ pools: [POOL] });
-    await world.authority.create("pool", poolRecord("late", "10.244.0.0/16"));
+    await world.realStore.create("pool", poolRecord("late", "10.244.0.0/16"));
     assert.deepEqual(await grantTo(world, ["a", "b"]), []);
     assert.deepEqual(await world.all("block"), []);
   });
@@ -115,7 +115,7 @@ describe("a CIDR that a node has already", () => {
     const [granted] = await grantTo(world, ["a"]);
     const [seen] = await world.all("block");
     assert.ok(granted && seen);
-    await world.authority.replace("block", seen, { ...granted, releasedAt: 5 });
+    await world.realStore.replace("block", seen, { ...granted, releasedAt: 5 });
     const result = await ownedAs(world.context.store, seen, { node: "a", nodeUID: "second" });
     assert.equal(conflictOf(result)?.isCooling, true);
     assert.equal((await world.all("block"))[0]?.record.nodeUID, "uid-a");

@@ -71,7 +71,7 @@ for (const [fix, blk] of ORDERS) {
     it("refuses with block and node where the cache does not know of the block", async () => {
       await using world = await openWorld({ pools });
       for (let n = 0; n < 4; n++)
-        await world.authority.create("block", { ...GRANTED, cidr: `10.0.0.${n * 4}/30`, pool: blk });
+        await world.realStore.create("block", { ...GRANTED, cidr: `10.0.0.${n * 4}/30`, pool: blk });
       const behind = { ...world.context, view: viewOf({ pools }) };
       const got = await reserve(behind, asked(world, "p"), "pod");
       const words = `ADDRESS_TAKEN: address 10\\.0\\.0\\.\\d+ in pool "${fix}" is in block 10\\.0\\.0\\.\\d+/30 of node node-a`;
@@ -94,7 +94,7 @@ describe("a block outside of its pool", () => {
 
   it("keeps its addresses from the pool that they lie in now", async () => {
     await using world = await openWorld({ pools });
-    await world.authority.create("block", { ...GRANTED, cidr: "10.0.0.4/30", pool: "old" });
+    await world.realStore.create("block", { ...GRANTED, cidr: "10.0.0.4/30", pool: "old" });
     await world.settle();
     const address = addr("10.0.0.5");
     assert.equal((await blockAgainst(world.context, address))?.cidr, "10.0.0.4/30");

@@ -36,13 +36,13 @@ async function passes(count = 2): Promise<string> {
 }
 
 async function blockOf(cidr: string): Promise<Block | undefined> {
-  return (await world.authority.get("block", cidr))?.record;
+  return (await world.realStore.get("block", cidr))?.record;
 }
 
 /** What the agent of the block's node says. */
 async function says(cidr: string, status: Omit<BlockStatus, "node">): Promise<void> {
-  const seen = (await world.authority.get("block", cidr)) ?? assert.fail(cidr);
-  const written = await world.authority.reportBlock(seen, { node: seen.record.node, ...status });
+  const seen = (await world.realStore.get("block", cidr)) ?? assert.fail(cidr);
+  const written = await world.realStore.reportBlock(seen, { node: seen.record.node, ...status });
   assert.equal(written.kind, "replaced");
   await world.settle();
 }
@@ -153,10 +153,10 @@ describe("a block that is partly used, and another node whose pods lack addresse
 
   it("a hole of it that nobody has reserved any more is had too, and one that is reserved is not", async () => {
     needs = { "node-b": 1 };
-    const holed = (await world.authority.get("block", WHOLE)) ?? assert.fail();
+    const holed = (await world.realStore.get("block", WHOLE)) ?? assert.fail();
     const holes = ["10.0.0.4/32", "10.0.0.5/32"];
-    await world.authority.replace("block", holed, { ...holed.record, holes });
-    await world.authority.create("reservation", reservationRecord("10.0.0.4", { pool: "web" }));
+    await world.realStore.replace("block", holed, { ...holed.record, holes });
+    await world.realStore.create("reservation", reservationRecord("10.0.0.4", { pool: "web" }));
     await says(WHOLE, { used: 2 });
     assert.equal(await passes(), "");
     assert.equal(await owners(), `${WHOLE} node-a, 10.0.0.5/32 node-b`);
@@ -187,7 +187,7 @@ describe("an owner that is asked for single addresses and does not answer", () =
     await asked();
     for (const seen of await own.all("block")) {
       const { node } = seen.record;
-      await own.authority.reportBlock(seen, { node, used: pods.get(node) ?? 0 });
+      await own.realStore.reportBlock(seen, { node, used: pods.get(node) ?? 0 });
     }
     await own.settle();
     pods.set("node-b", 1);

@@ -13,17 +13,17 @@ function watched(world: World) {
   const read: string[] = [];
   let now = 0;
   let most = 0;
-  const store = overlay(world.authority, {
+  const store = overlay(world.realStore, {
     list: (kind, namespace) => {
       read.push(`list ${kind} ${namespace}`);
-      return world.authority.list(kind, namespace);
+      return world.realStore.list(kind, namespace);
     },
     get: async (kind, key) => {
       read.push(`${kind} ${key}`);
       most = Math.max(most, ++now);
       await nextTurn();
       now--;
-      return await world.authority.get(kind, key);
+      return await world.realStore.get(kind, key);
     },
   });
   return { store, read, most: () => most };
@@ -53,7 +53,7 @@ describe("reading ahead", () => {
 
   it("lists the claims of a namespace where many are asked for, and it has not more than a page of them", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await world.authority.create("claim", claimRecord({ name: "a-2" }));
+    await world.realStore.create("claim", claimRecord({ name: "a-2" }));
     const { store, read } = watched(world);
     const there = async (count: number) =>
       await readingAhead(store, async (known) => {
@@ -65,14 +65,14 @@ describe("reading ahead", () => {
     assert.deepEqual(read.splice(0), ["list claim shop"]);
     assert.deepEqual(await there(3), ["shop/a-2"]);
     assert.deepEqual(read.splice(0), ["claim shop/a-0", "claim shop/a-1", "claim shop/a-2"]);
-    for (let i = 0; i < 500; i++) await world.authority.create("claim", claimRecord({ name: `b-${i}` }));
+    for (let i = 0; i < 500; i++) await world.realStore.create("claim", claimRecord({ name: `b-${i}` }));
     assert.deepEqual(await there(30), ["shop/a-2"]);
     assert.equal(read.length, 31);
   });
 
   it("decides by what is stored, not by what it guessed", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await world.authority.create("claim", claimRecord({ name: "a-1" }));
+    await world.realStore.create("claim", claimRecord({ name: "a-1" }));
     const { store, read } = watched(world);
     const found = await readingAhead(store, async (known) => {
       for (const key of names(3)) {
@@ -92,7 +92,7 @@ describe("reading ahead", () => {
 
   it("goes on one by one where each answer leads to the next question", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const chain = overlay(world.authority, {
+    const chain = overlay(world.realStore, {
       get: async (kind, key) =>
         kind === "claim" ? (storedAs("claim", claimRecord({ name: `${key}x` })) as never) : undefined,
     });
@@ -107,7 +107,7 @@ describe("reading ahead", () => {
   it("throws for a record that cannot be read where it counts, and only there", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const unreadable = new BerthError("STATE_CORRUPT", "it does not decode");
-    const corrupt = overlay(world.authority, {
+    const corrupt = overlay(world.realStore, {
       get: async (_, key) => {
         if (key === "shop/a-1") throw unreadable;
         return undefined;
@@ -127,8 +127,8 @@ describe("reading ahead", () => {
 
   it("does not believe a fault that comes of a guess", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await world.authority.create("claim", claimRecord({ name: "a-0" }));
-    const decided = await readingAhead(world.authority, async (known) => {
+    await world.realStore.create("claim", claimRecord({ name: "a-0" }));
+    const decided = await readingAhead(world.realStore, async (known) => {
       const claim = await known.get("claim", "shop/a-0");
       if (claim === undefined) throw new BerthError("INTERNAL", "it must be there");
       return claim.key;

@@ -85,13 +85,13 @@ async function disturb(world: World, random: SeededRandom): Promise<void> {
     await release(world.context, seen);
   } else {
     const { name } = seen.record;
-    const bound = await world.authority.replace("claim", seen, {
+    const bound = await world.realStore.replace("claim", seen, {
       ...seen.record,
       binding: bindingTo(name, "node-a"),
     });
     assert.ok(bound.kind === "replaced");
     const attachment = attachmentOf(name, { detached: random.below(2) === 0 });
-    await world.authority.report(bound.stored, { phase: "Attached", attachment });
+    await world.realStore.report(bound.stored, { phase: "Attached", attachment });
   }
   await world.settle();
 }

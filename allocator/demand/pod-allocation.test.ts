@@ -65,7 +65,7 @@ describe("a pod that is only sticky", () => {
     const state = reserved ? "is reserved" : "was just made";
     it(`gets what the author of its claim wrote and nothing beside it, when the claim ${state}`, async () => {
       await using world = await openWorld({ pools: [DB_POOL] });
-      await world.authority.create("claim", handMade({ addresses: addrs("10.20.0.70") }));
+      await world.realStore.create("claim", handMade({ addresses: addrs("10.20.0.70") }));
       await world.settle();
       if (reserved) {
         assert.deepEqual(await got(world, {}), ["10.20.0.70"]);
@@ -87,7 +87,7 @@ describe("a pod that is only sticky", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await world.settle();
     const resolved = await requestFor(world, { sticky: true });
-    await world.authority.create("claim", handMade({ families: ["IPv4"] }));
+    await world.realStore.create("claim", handMade({ families: ["IPv4"] }));
     const { claim } = granted(await reserve(world.context, resolved, "pod"));
     assert.equal(claim.record.addresses.length, 1);
     assert.match(claim.record.addresses[0] ?? "", /^10\.20\./);
@@ -129,7 +129,7 @@ describe("a pod that says what it wants", () => {
     const state = reserved ? "is reserved" : "was just made";
     async function opened(said: Claim["request"]): Promise<World> {
       const world = await openWorld({ pools: [DB_POOL] });
-      await world.authority.create("claim", handMade(said));
+      await world.realStore.create("claim", handMade(said));
       await world.settle();
       if (reserved) await got(world, {});
       await world.settle();
@@ -139,7 +139,7 @@ describe("a pod that says what it wants", () => {
     for (const [request, said] of served) {
       it(`as ${JSON.stringify(request)} gets what a person made for it as ${JSON.stringify(said)}, when that ${state}`, async () => {
         await using world = await opened(said);
-        const before = (await world.authority.get("claim", "shop/licence"))?.record.addresses ?? [];
+        const before = (await world.realStore.get("claim", "shop/licence"))?.record.addresses ?? [];
         const addresses = await got(world, request);
         assert.equal(addresses.length, 1);
         if (reserved) assert.deepEqual(addresses, before);
@@ -166,11 +166,11 @@ describe("a pod that says what it wants", () => {
 
   it("gets it as soon as the claim that a person made is deleted, whether or not the view has heard of that", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await world.authority.create("claim", handMade(has));
+    await world.realStore.create("claim", handMade(has));
     await world.settle();
     const resolved = await requestFor(world, { entries: [addrs("10.20.0.71")] });
-    const there = (await world.authority.get("claim", "shop/licence")) ?? assert.fail("no claim");
-    await world.authority.remove("claim", there);
+    const there = (await world.realStore.get("claim", "shop/licence")) ?? assert.fail("no claim");
+    await world.realStore.remove("claim", there);
     granted(await dryRun(world.context, resolved));
     assert.deepEqual(granted(await reserve(world.context, resolved, "nothing")).addresses, ["10.20.0.71"]);
   });

@@ -14,11 +14,11 @@ import { settleAnswer } from "./admitted-pod.ts";
 import { describeDryRun, dryRun } from "./dry-run.ts";
 
 async function claimOf(world: World, name: string): Promise<Claim> {
-  return (await world.authority.get("claim", `shop/${name}`))?.record ?? assert.fail("no claim");
+  return (await world.realStore.get("claim", `shop/${name}`))?.record ?? assert.fail("no claim");
 }
 
 async function holderOf(world: World, address: string): Promise<string> {
-  const found = await world.authority.get("reservation", address);
+  const found = await world.realStore.get("reservation", address);
   return found === undefined || found.record.releasedAt !== undefined ? "nobody" : found.record.claim.name;
 }
 
@@ -68,7 +68,7 @@ describe("a review for a claim that is there", () => {
       assert.equal(got.held.length, n === 0 ? 1 : 0);
       await world.settle();
       await collector.pass();
-      freed = (await world.authority.get("reservation", "10.20.0.80")) === undefined;
+      freed = (await world.realStore.get("reservation", "10.20.0.80")) === undefined;
       world.clock.advance(10_000);
     }
     assert.ok(freed, "asking again made it last");
@@ -162,7 +162,7 @@ describe("a review for a claim that is there", () => {
     const { held, addresses } = granted(await reserve(world.context, first, "nothing"));
     assert.deepEqual([held, addresses], [[], addrs("10.20.0.70")]);
     await collect(world);
-    assert.equal((await world.authority.get("reservation", "10.20.0.70"))?.record.releasedAt, NOW);
+    assert.equal((await world.realStore.get("reservation", "10.20.0.70"))?.record.releasedAt, NOW);
   });
 
   it("gives it more time once, and no more", async () => {
@@ -175,12 +175,12 @@ describe("a review for a claim that is there", () => {
     for (let ms = 0; ms <= 2 * HOLD_TIMEOUT_MS + 20_000; ms += 10_000) {
       await world.settle();
       await collector.pass();
-      if ((await world.authority.get("claim", "shop/ghost")) === undefined) break;
+      if ((await world.realStore.get("claim", "shop/ghost")) === undefined) break;
       if (granted(await reserve(world.context, allocation, "nothing")).waits) waits.push(true);
       world.clock.advance(10_000);
     }
     assert.ok(waits.length <= 1);
-    assert.equal(await world.authority.get("claim", "shop/ghost"), undefined);
+    assert.equal(await world.realStore.get("claim", "shop/ghost"), undefined);
   });
 });
 
@@ -204,7 +204,7 @@ describe("a workload that is there", () => {
       await reserve(world.context, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")), "pod"),
     );
     const binding = bindingTo("mysql-0", "node-a", { since: world.clock.now() });
-    await world.authority.replace("claim", claim, { ...claim.record, binding });
+    await world.realStore.replace("claim", claim, { ...claim.record, binding });
     await world.settle();
     const before = await claimOf(world, "mysql-0");
     world.clock.advance(1_000);

@@ -19,11 +19,11 @@ const POOLS = [DB_POOL, poolRecord("lan", "10.30.0.0/24")];
 const ips = (value: string): Request => granted(readRequest({ "berth.dev/ips": value }));
 
 async function claimOf(world: World, name: string): Promise<Claim> {
-  return (await world.authority.get("claim", `shop/${name}`))?.record ?? assert.fail("no claim");
+  return (await world.realStore.get("claim", `shop/${name}`))?.record ?? assert.fail("no claim");
 }
 
 async function holder(world: World, address: string): Promise<string> {
-  const found = await world.authority.get("reservation", address);
+  const found = await world.realStore.get("reservation", address);
   return found === undefined || found.record.releasedAt !== undefined ? "nobody" : found.record.claim.name;
 }
 
@@ -35,7 +35,7 @@ describe("a claim for several interfaces", () => {
     const message = refusalOf(await reserve(world.context, asked, "nothing"));
     assert.match(message, /^ADDRESS_TAKEN/);
     assert.equal(await holder(world, "10.20.0.70"), "nobody");
-    assert.equal(await world.authority.get("claim", "shop/multi"), undefined);
+    assert.equal(await world.realStore.get("claim", "shop/multi"), undefined);
     const got = granted(
       await reserve(
         world.context,
@@ -79,9 +79,9 @@ describe("a claim for several interfaces", () => {
       refusalOf(await reserve(world.context, swapped, "workload")),
       /holds 10\.20\.0\.70@eth0, 10\.30\.0\.70@net1, and the request is now for 10\.30\.0\.70@eth0, 10\.20\.0\.70@net1; it changes when its pod is created/,
     );
-    const seen = (await world.authority.get("claim", "shop/mysql-0")) ?? assert.fail();
+    const seen = (await world.realStore.get("claim", "shop/mysql-0")) ?? assert.fail();
     const bound = { ...seen.record, binding: bindingTo("mysql-0", "node-a") };
-    assert.equal((await world.authority.replace("claim", seen, bound)).kind, "replaced");
+    assert.equal((await world.realStore.replace("claim", seen, bound)).kind, "replaced");
     await world.settle();
     for (const by of ["pod", "nothing"] as const)
       assert.match(refusalOf(await reserve(world.context, swapped, by)), /^CLAIM_CHANGED/, by);
@@ -170,7 +170,7 @@ describe("a claim with pools by interface", () => {
       refusalOf(await reserve(world.context, last, "pod")),
       /^POOL_EXHAUSTED.*\(interface net2\)|^POOL_EXHAUSTED/,
     );
-    assert.equal(await world.authority.get("claim", "shop/d"), undefined);
+    assert.equal(await world.realStore.get("claim", "shop/d"), undefined);
     await world.settle();
     granted(await reserve(world.context, podAllocation(world, "e", byPools("lan@net1")), "pod"));
     await world.settle();

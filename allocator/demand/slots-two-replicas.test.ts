@@ -44,7 +44,7 @@ async function leaveFree(world: World): Promise<void> {
     granted(await allocateSlot(world.context, world.objects, slotsFor(world, LIST)));
   for (const claim of await world.all("claim")) {
     const { binding: _, ...free } = claim.record;
-    await world.authority.replace("claim", claim, free);
+    await world.realStore.replace("claim", claim, free);
   }
   await world.settle();
 }
@@ -68,7 +68,7 @@ describe("as many pods as a set has slots, which come to two replicas together",
           await world.objects.keep(granted(readObject(workload("Deployment", "web", { replicas: SLOTS }))));
           await prepare(world);
           const replicas = [1, 2].map((n): Context => {
-            const own = world.another(2 * seed + n, remote(world.authority, random));
+            const own = world.another(2 * seed + n, remote(world.realStore, random));
             return behind ? { ...own, view: viewOf({ pools: [DB_POOL] }) } : own;
           });
           const asked = Array.from({ length: SLOTS / 2 }, () =>

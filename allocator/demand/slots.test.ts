@@ -55,9 +55,9 @@ async function start(world: World, name: string, bound: { slot: string; token: s
 }
 
 async function detach(world: World, name: string, slot: string): Promise<void> {
-  const seen = await world.authority.get("claim", `shop/${slot}`);
+  const seen = await world.realStore.get("claim", `shop/${slot}`);
   assert.ok(seen);
-  await world.authority.report(seen, {
+  await world.realStore.report(seen, {
     phase: "Detached",
     attachment: attachmentOf(name, { detached: true }),
   });
@@ -75,10 +75,10 @@ async function boundTo(world: World, name: string): Promise<{ slot: string; toke
 function noting(world: World, corrupt = "") {
   const waves: string[][] = [];
   let wave: string[] | undefined;
-  const { authority } = world;
-  const store = overlay(authority, {
+  const { realStore } = world;
+  const store = overlay(realStore, {
     get: async (kind, key) => {
-      if (kind !== "claim") return await authority.get(kind, key);
+      if (kind !== "claim") return await realStore.get(kind, key);
       if (wave === undefined) {
         wave = [];
         waves.push(wave);
@@ -89,7 +89,7 @@ function noting(world: World, corrupt = "") {
       wave.push(key);
       await nextTurn();
       if (key === corrupt) throw new BerthError("STATE_CORRUPT", "it does not decode");
-      return await authority.get(kind, key);
+      return await realStore.get(kind, key);
     },
   });
   return { context: { ...world.context, store }, waves };
@@ -134,11 +134,11 @@ describe("a set of fifty", () => {
     await detach(world, "web-37", "web-slot-37");
     await world.settle();
     const read: string[] = [];
-    const { authority } = world;
-    const store = overlay(authority, {
+    const { realStore } = world;
+    const store = overlay(realStore, {
       get: async (kind, key) => {
         if (kind === "claim") read.push(key);
-        return await authority.get(kind, key);
+        return await realStore.get(kind, key);
       },
     });
     const got = await allocateSlot({ ...world.context, store }, world.objects, slotsFor(world, list));
@@ -293,7 +293,7 @@ describe("a set of four", () => {
     const back = await admit(world, kept);
     assert.ok(typeof back !== "string", String(back));
     assert.equal(back.slot, "web-slot-0");
-    const retained = async () => (await world.authority.get("claim", "shop/web-slot-0"))?.record.retained;
+    const retained = async () => (await world.realStore.get("claim", "shop/web-slot-0"))?.record.retained;
     assert.notEqual(await retained(), undefined, "a review alone takes nothing back");
     await start(world, "web-b", back);
     assert.equal(await retained(), undefined);
@@ -341,7 +341,7 @@ describe("a set of four", () => {
     assert.equal(new Set(bound.map(({ slot }) => slot)).size, bound.length);
     assert.ok(answers.every((answer) => typeof answer !== "string" || answer.startsWith("SET_EXHAUSTED: ")));
     for (const { slot, token } of bound) {
-      assert.equal((await world.authority.get("claim", `shop/${slot}`))?.record.binding?.token, token);
+      assert.equal((await world.realStore.get("claim", `shop/${slot}`))?.record.binding?.token, token);
     }
     await assertClean(world);
   });

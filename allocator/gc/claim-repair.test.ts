@@ -33,8 +33,8 @@ async function put(
   claim: Claim,
   ...reservations: readonly Reservation[]
 ): Promise<Stored<"claim">> {
-  for (const reservation of reservations) await world.authority.create("reservation", reservation);
-  const created = await world.authority.create("claim", claim);
+  for (const reservation of reservations) await world.realStore.create("reservation", reservation);
+  const created = await world.realStore.create("claim", claim);
   await world.settle();
   return created.stored;
 }
@@ -87,10 +87,10 @@ describe("repairClaim", () => {
         }),
     });
     const stored = await put(world, HELD);
-    undone = () => world.authority.remove("claim", stored);
+    undone = () => world.realStore.remove("claim", stored);
     assert.equal(await repairClaim(world.context, stored), "repaired");
     assert.deepEqual(said, ["conflict", "conflict"]);
-    const revision = Number((await world.authority.get("claim", stored.key))?.revision);
+    const revision = Number((await world.realStore.get("claim", stored.key))?.revision);
     assert.equal(revision, Number(stored.revision) + 1);
   });
 
@@ -116,7 +116,7 @@ describe("repairClaim", () => {
     await put(world, other, ...reservationsOf(other));
     const stored = await put(world, HELD, ipv6);
     assert.equal(await repairClaim(world.context, stored), "abandoned");
-    assert.equal(await world.authority.get("claim", stored.key), undefined);
+    assert.equal(await world.realStore.get("claim", stored.key), undefined);
     assert.deepEqual(await nonces(world), ["10.20.0.70 theirs", "fd00:20::7 mine cooling"]);
     await world.settle();
     await assertClean(world);
@@ -128,7 +128,7 @@ describe("repairClaim", () => {
     await put(world, other, ...reservationsOf(other));
     const stored = await put(world, { ...HELD, handMade: true });
     assert.equal(await repairClaim(world.context, stored), "abandoned");
-    const left = (await world.authority.get("claim", stored.key))?.record;
+    const left = (await world.realStore.get("claim", stored.key))?.record;
     const { admittedAt } = left ?? {};
     assert.deepEqual(left, { ...HELD, handMade: true, addresses: [], nonce: "", admittedAt });
   });

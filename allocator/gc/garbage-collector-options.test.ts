@@ -90,8 +90,8 @@ describe("a pass of a garbage collector in a cluster", () => {
   it("writes nothing from the moment at which it must leave that to another", async () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world);
-    await world.authority.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
-    await world.authority.create(
+    await world.realStore.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
+    await world.realStore.create(
       "reservation",
       reservationRecord("10.20.0.91", { nonce: "l", releasedAt: 1 }),
     );
@@ -128,7 +128,7 @@ describe("a pass of a garbage collector in a cluster", () => {
 
   it("does not finish a release that another began when it must not write", async () => {
     await using world = await openWorld({ pools: POOLS });
-    await world.authority.create("claim", claimRecord({ releasing: true }));
+    await world.realStore.create("claim", claimRecord({ releasing: true }));
     await world.settle();
     const before = world.dump();
     const collector = new GarbageCollector(world.context, world.objects, { mayWrite: () => false });
@@ -151,8 +151,8 @@ describe("a pass of a garbage collector in a cluster", () => {
         }),
     });
     const of = (name: string) => ({ claim: { namespace: "shop", name }, nonce: "left" });
-    await world.authority.create("reservation", reservationRecord("10.20.0.90", of("broken")));
-    await world.authority.create("reservation", reservationRecord("10.20.0.91", of("gone")));
+    await world.realStore.create("reservation", reservationRecord("10.20.0.90", of("broken")));
+    await world.realStore.create("reservation", reservationRecord("10.20.0.91", of("gone")));
     await world.settle();
     const said: unknown[] = [];
     const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };

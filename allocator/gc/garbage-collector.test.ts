@@ -43,15 +43,15 @@ async function ordinal(world: World, request: Request = entries("10.20.0.70")): 
 
 /** The claim bound to a pod whose sandbox was seen to end, as after a deletion. */
 async function used(world: World, key: string, podName: string): Promise<void> {
-  const seen = await world.authority.get("claim", key);
+  const seen = await world.realStore.get("claim", key);
   assert.ok(seen);
-  const bound = await world.authority.replace("claim", seen, {
+  const bound = await world.realStore.replace("claim", seen, {
     ...seen.record,
     binding: bindingTo(podName, "node-a", { since: world.clock.now() }),
   });
   assert.ok(bound.kind === "replaced");
   const attachment = attachmentOf(podName, { detached: true });
-  await world.authority.report(bound.stored, { phase: "Detached", attachment });
+  await world.realStore.report(bound.stored, { phase: "Detached", attachment });
   await world.settle();
 }
 
@@ -65,7 +65,7 @@ async function pass(world: World, collector: GarbageCollector, afterMs = 0): Pro
 const NOTHING = "0 orphans, 0 cooled, 0 released, 0 retained";
 
 async function claimOf(world: World, key = "shop/mysql-0"): Promise<Claim | undefined> {
-  return (await world.authority.get("claim", key))?.record;
+  return (await world.realStore.get("claim", key))?.record;
 }
 
 describe("planReap", () => {
@@ -131,7 +131,7 @@ describe("a time that is a year ahead", () => {
       claim: { namespace: "shop", name: "gone" },
       nonce: "x",
     });
-    await world.authority.create("reservation", { ...cooling, releasedAt: ahead });
+    await world.realStore.create("reservation", { ...cooling, releasedAt: ahead });
     await world.settle();
     const collector = world.collector();
     assert.equal(await pass(world, collector), NOTHING);
@@ -142,8 +142,8 @@ describe("a time that is a year ahead", () => {
   it("keeps a claim whose pod never came for its 120 s, from when it was met", async () => {
     await using world = await openWorld({ pools: POOLS });
     const claim = claimRecord({ admittedAt: ahead });
-    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
-    await world.authority.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
+    await world.realStore.create("claim", claim);
     await world.settle();
     const collector = world.collector();
     const released = async (ms: number) => (await pass(world, collector, ms)).includes("1 released");
@@ -223,9 +223,9 @@ describe("a pass", () => {
     await keep(world, statefulPod("mysql", 0, { uid: "uid-of-mysql-0", annotations }));
     const collector = world.collector();
     assert.equal(await pass(world, collector, 1e9), NOTHING);
-    const seen = await world.authority.get("claim", "shop/mysql-0");
+    const seen = await world.realStore.get("claim", "shop/mysql-0");
     assert.ok(seen);
-    await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
+    await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
     await world.objects.forget("Pod", "shop", "mysql-0");
     await world.settle();
     assert.equal(await pass(world, collector, 1e9), NOTHING);
@@ -248,8 +248,8 @@ describe("a pass", () => {
 
   it("keeps a claim made by hand, used or not", async () => {
     await using world = await openWorld({ pools: POOLS });
-    await world.authority.create("claim", claimRecord({ handMade: true }));
-    await world.authority.create("reservation", reservationRecord("10.20.0.70"));
+    await world.realStore.create("claim", claimRecord({ handMade: true }));
+    await world.realStore.create("reservation", reservationRecord("10.20.0.70"));
     await world.settle();
     assert.equal(await pass(world, world.collector(), 1e9), NOTHING);
     await used(world, "shop/mysql-0", "mysql-0");
@@ -260,7 +260,7 @@ describe("a pass", () => {
     await using world = await openWorld({ pools: POOLS });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
     await ordinal(world);
-    await world.authority.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
+    await world.realStore.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
     await world.settle();
     const collector = world.collector();
     assert.deepEqual(

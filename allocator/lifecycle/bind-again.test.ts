@@ -28,8 +28,8 @@ async function bound(world: World, detached: boolean, over: Partial<Claim> = {})
     ...over,
     status: { phase: detached ? "Detached" : "Attached", attachment },
   });
-  for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
-  const created = await world.authority.create("claim", claim);
+  for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
+  const created = await world.realStore.create("claim", claim);
   return created.stored;
 }
 
@@ -47,15 +47,15 @@ describe("bind of a pod that has the claim already", () => {
     assert.deepEqual(record.binding, seen.record.binding);
     const attachment = attachmentOf("a", { containerID: "next", since: world.clock.now() });
     assert.deepEqual(record.status, { phase: "Attached", attachment });
-    assert.deepEqual((await world.authority.get("claim", seen.key))?.record, record);
+    assert.deepEqual((await world.realStore.get("claim", seen.key))?.record, record);
   });
 
   it("does so too when the binding was taken away meanwhile", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const { binding: _, ...unbound } = (await bound(world, true)).record;
-    const seen = await world.authority.get("claim", `${unbound.namespace}/${unbound.name}`);
+    const seen = await world.realStore.get("claim", `${unbound.namespace}/${unbound.name}`);
     assert.ok(seen);
-    await world.authority.replace("claim", seen, unbound);
+    await world.realStore.replace("claim", seen, unbound);
     const { record } = await bindAgain(world, seen.key, { ...POD, containerID: "next" });
     assert.equal(record.binding?.podUID, "uid-of-a");
     assert.equal(isDetached(record), false);
@@ -127,14 +127,14 @@ describe("bind by what was seen of a claim", () => {
     await using _ = world;
     const { record } = granted(await tryBind(next));
     assert.deepEqual([record.binding?.podUID, record.binding?.node, reads()], ["next", "node-b", 0]);
-    assert.deepEqual((await world.authority.get("claim", seen.key))?.record, record);
+    assert.deepEqual((await world.realStore.get("claim", seen.key))?.record, record);
   });
 
   it("goes by what is there when it has changed", async () => {
     const { world, seen, next, tryBind, reads } = await begin();
     await using _ = world;
     const attachment = attachmentOf("a", { containerID: "again" });
-    await world.authority.report(seen, { phase: "Attached", attachment });
+    await world.realStore.report(seen, { phase: "Attached", attachment });
     const got = await tryBind(next);
     assert.ok(isRefusal(got));
     assert.equal(got.code, "CLAIM_BUSY");
@@ -152,9 +152,9 @@ describe("bind by what was seen of a claim", () => {
   it("is not sure of a reservation that is gone", async () => {
     const { world, next, tryBind } = await begin();
     await using _ = world;
-    const reservation = await world.authority.get("reservation", "10.20.0.70");
+    const reservation = await world.realStore.get("reservation", "10.20.0.70");
     assert.ok(reservation);
-    await world.authority.remove("reservation", reservation);
+    await world.realStore.remove("reservation", reservation);
     const got = await tryBind(next);
     assert.ok(isRefusal(got));
     assert.equal(got.code, "CLAIM_MISSING");

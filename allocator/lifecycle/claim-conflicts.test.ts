@@ -39,8 +39,8 @@ describe("a claim of the same name", () => {
   for (const [title, identity, words] of cases) {
     it(`that is of ${title} is not for a pod that happens to be called so`, async () => {
       await using world = await openWorld({ pools: [DB_POOL] });
-      await world.authority.create("claim", claimRecord({ name: "train-0", identity }));
-      await world.authority.create(
+      await world.realStore.create("claim", claimRecord({ name: "train-0", identity }));
+      await world.realStore.create(
         "reservation",
         reservationRecord("10.20.0.70", { claim: { namespace: "shop", name: "train-0" } }),
       );

@@ -26,9 +26,9 @@ async function halfMade(world: World): Promise<Stored<"claim">> {
   const { key, identity, request, retention } = podAllocation(world, "licence", entries(BOTH));
   const record = claimRecord({ ...key, identity, request, retention, nonce: "first" });
   const reservation = reservationRecord("fd00:20::7", { claim: key, nonce: "first" });
-  await world.authority.create("reservation", reservation);
+  await world.realStore.create("reservation", reservation);
   const made = { ...record, addresses: addrs("10.20.0.70", "fd00:20::7"), admittedAt: world.clock.now() };
-  const { stored } = await world.authority.create("claim", made);
+  const { stored } = await world.realStore.create("claim", made);
   await world.settle();
   return stored;
 }
@@ -49,11 +49,11 @@ describe("a claim that lacks a reservation", () => {
           }),
       });
       const made = await halfMade(world);
-      attempted = () => undo({ ...world.context, store: world.authority }, made, undefined);
+      attempted = () => undo({ ...world.context, store: world.realStore }, made, undefined);
       const got = granted(await reserve(world.context, podAllocation(world, "licence", entries(BOTH)), seen));
       await world.settle();
       assert.deepEqual(got.addresses, made.record.addresses);
-      assert.equal((await world.authority.get("claim", made.key))?.uid, made.uid);
+      assert.equal((await world.realStore.get("claim", made.key))?.uid, made.uid);
       await assertClean(world);
     });
   }
@@ -72,7 +72,7 @@ describe("a claim that lacks a reservation", () => {
         }),
     });
     const made = await halfMade(world);
-    attempted = () => undo({ ...world.context, store: world.authority }, made, undefined);
+    attempted = () => undo({ ...world.context, store: world.realStore }, made, undefined);
     const wanted = podAllocation(world, "licence", entries("10.20.0.70"));
     const got = granted(await reserve(world.context, wanted, "nothing"));
     await world.settle();
@@ -99,12 +99,12 @@ describe("a claim that a block stood against, which has gone", () => {
   async function made(world: World): Promise<Stored<"claim">> {
     const { key, identity, request, retention } = podAllocation(world, "licence", entries("10.20.0.70"));
     const record = claimRecord({ ...key, identity, request, retention, nonce: "first" });
-    await world.authority.create(
+    await world.realStore.create(
       "reservation",
       reservationRecord("10.20.0.70", { claim: key, nonce: "first" }),
     );
     const addresses = addrs("10.20.0.70");
-    const { stored } = await world.authority.create("claim", {
+    const { stored } = await world.realStore.create("claim", {
       ...record,
       ...{ addresses, admittedAt: world.clock.now() },
     });
@@ -121,7 +121,7 @@ describe("a claim that a block stood against, which has gone", () => {
       );
       await undo(world.context, tried, undefined);
       assert.deepEqual(got.addresses, tried.record.addresses);
-      assert.equal((await world.authority.get("claim", tried.key))?.uid, tried.uid);
+      assert.equal((await world.realStore.get("claim", tried.key))?.uid, tried.uid);
       await assertClean(world);
     });
   }
@@ -147,7 +147,7 @@ describe("a claim that a block stood against, which has gone", () => {
     ] as const) {
       await using world = await openWorld({ pools: [pool] });
       const tried = await made(world);
-      if (binding !== undefined) await world.authority.replace("claim", tried, { ...tried.record, binding });
+      if (binding !== undefined) await world.realStore.replace("claim", tried, { ...tried.record, binding });
       await world.settle();
       const before = world.dump();
       granted(

@@ -42,7 +42,7 @@ describe("release", () => {
     const claim = await claimed(world);
     world.clock.advance(7);
     assert.equal(await release(world.context, claim), "released");
-    assert.equal(await world.authority.get("claim", claim.key), undefined);
+    assert.equal(await world.realStore.get("claim", claim.key), undefined);
     const cooling = (await world.all("reservation")).map(({ record }) => [record.address, record.releasedAt]);
     assert.deepEqual(cooling, [
       ["10.20.0.70", world.clock.now()],
@@ -64,7 +64,7 @@ describe("release", () => {
   it("lets nobody use the claim from its first write on", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const claim = await claimed(world);
-    const dying = world.another(5, new FailingStore(world.authority, 1, "after"));
+    const dying = world.another(5, new FailingStore(world.realStore, 1, "after"));
     await assert.rejects(release(dying, claim), /killed/);
     await world.settle();
     const pod = { name: "mysql-0", uid: "p-1", node: "node-a", token: "" };
@@ -85,9 +85,9 @@ describe("release", () => {
     const claim = await claimed(world);
     const [v4] = await world.all("reservation");
     assert.ok(v4);
-    await world.authority.replace("reservation", v4, { ...v4.record, nonce: "somebody-else" });
+    await world.realStore.replace("reservation", v4, { ...v4.record, nonce: "somebody-else" });
     await release(world.context, claim);
-    assert.equal((await world.authority.get("reservation", v4.key))?.record.releasedAt, undefined);
+    assert.equal((await world.realStore.get("reservation", v4.key))?.record.releasedAt, undefined);
   });
 });
 
@@ -129,7 +129,7 @@ const ACTS: readonly Act[] = [
     title: "a release",
     before: claimed,
     run: async (world, context) => {
-      const seen = await world.authority.get("claim", "shop/mysql-0");
+      const seen = await world.realStore.get("claim", "shop/mysql-0");
       assert.ok(seen);
       await release(context, seen);
     },
@@ -153,7 +153,7 @@ describe("a crash at each write of", () => {
           await using world = await openWorld({ pools: [DB_POOL] });
           await settlers(world);
           await before(world);
-          const dying = new FailingStore(world.authority, at, failure);
+          const dying = new FailingStore(world.realStore, at, failure);
           await run(world, world.another(5, dying)).catch(() => undefined);
           died = dying.died;
           assert.ok(at < 20, "an act of so many writes");
@@ -175,14 +175,14 @@ describe("a crash at each write of", () => {
 
   it("the garbage collector that tidies up, again and again", async () => {
     const dies = (world: World, at: number, failure: Failure) =>
-      new GarbageCollector(world.another(at, new FailingStore(world.authority, at, failure)), world.objects);
+      new GarbageCollector(world.another(at, new FailingStore(world.realStore, at, failure)), world.objects);
     for (const failure of ["before", "after"] as const) {
       await using world = await openWorld({ pools: [DB_POOL] });
       const claim = await claimed(world);
-      await assert.rejects(release(world.another(5, new FailingStore(world.authority, 2)), claim), /killed/);
+      await assert.rejects(release(world.another(5, new FailingStore(world.realStore, 2)), claim), /killed/);
       const orphan = podAllocation(world, "gone", entries("10.20.0.90"));
       await assert.rejects(
-        reserve(world.another(6, new FailingStore(world.authority, 2)), orphan, "pod"),
+        reserve(world.another(6, new FailingStore(world.realStore, 2)), orphan, "pod"),
         /killed/,
       );
       for (let round = 0; round < 40; round++) {
@@ -212,6 +212,6 @@ describe("a pod that lives through it", () => {
     await world.objects.forget("StatefulSet", "shop", "mysql");
     await housekeeping(world);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": BOTH });
-    assert.equal((await world.authority.get("claim", claim.key))?.record.binding?.podUID, "p-1");
+    assert.equal((await world.realStore.get("claim", claim.key))?.record.binding?.podUID, "p-1");
   });
 });

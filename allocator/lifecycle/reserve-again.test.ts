@@ -32,7 +32,7 @@ async function take(world: World, allocation: AllocationRequest): Promise<string
 }
 
 async function giveBack(world: World, key: string): Promise<void> {
-  const seen = await world.authority.get("claim", key);
+  const seen = await world.realStore.get("claim", key);
   assert.ok(seen);
   assert.equal(await release(world.context, seen), "released");
   await world.settle();
@@ -92,7 +92,7 @@ describe("what a crash left", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70,fd00:20::7"));
     await assert.rejects(
-      reserve(world.another(9, new FailingStore(world.authority, 3)), allocation, "pod"),
+      reserve(world.another(9, new FailingStore(world.realStore, 3)), allocation, "pod"),
       /killed/,
     );
     await world.settle();
@@ -106,7 +106,7 @@ describe("what a crash left", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     await assert.rejects(
-      reserve(world.another(9, new FailingStore(world.authority, 2)), allocation, "pod"),
+      reserve(world.another(9, new FailingStore(world.realStore, 2)), allocation, "pod"),
       /killed/,
     );
     const began = world.clock.now();
@@ -119,7 +119,7 @@ describe("what a crash left", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
     await assert.rejects(
-      reserve(world.another(9, new FailingStore(world.authority, 2)), allocation, "pod"),
+      reserve(world.another(9, new FailingStore(world.realStore, 2)), allocation, "pod"),
       /killed/,
     );
     await world.settle();
@@ -144,7 +144,7 @@ describe("what a crash left", () => {
         await using world = await openWorld({ pools: [DB_POOL] });
         await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
         const swap = ordinalAllocation(world, "mysql-0", entries("10.20.0.71"));
-        const dying = new FailingStore(world.authority, at, failure);
+        const dying = new FailingStore(world.realStore, at, failure);
         await reserve(world.another(9, dying), swap, "pod").catch(() => undefined);
         await world.settle();
         await assertSound(world);
@@ -274,7 +274,7 @@ describe("a pod that asks for nothing", () => {
   it("gets what a person asks for now of a claim that waits, not what was asked for before", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const waiting = { name: "licence", identity: licence, handMade: true, addresses: [], nonce: "" } as const;
-    await world.authority.create(
+    await world.realStore.create(
       "claim",
       claimRecord({ ...waiting, request: { addresses: addrs("10.20.0.71") } }),
     );

@@ -28,12 +28,12 @@ async function take(world: World, allocation: AllocationRequest): Promise<Reserv
 
 /** Changes the stored claim as somebody else would. */
 async function change(world: World, key: string, over: Partial<Claim>): Promise<void> {
-  const seen = await world.authority.get("claim", key);
+  const seen = await world.realStore.get("claim", key);
   assert.ok(seen);
-  await world.authority.replace("claim", seen, { ...seen.record, ...over });
-  const again = await world.authority.get("claim", key);
+  await world.realStore.replace("claim", seen, { ...seen.record, ...over });
+  const again = await world.realStore.get("claim", key);
   assert.ok(again);
-  if (over.status !== undefined) await world.authority.report(again, over.status);
+  if (over.status !== undefined) await world.realStore.report(again, over.status);
   await world.settle();
 }
 
@@ -125,11 +125,11 @@ describe("reserve for a new identity", () => {
     const allocation = podAllocation(world, "a", { pools: ["db"], families: ["IPv4"] });
     const would = granted(await dryRun(world.context, allocation)).addresses[0];
     assert.ok(would);
-    await world.authority.create(
+    await world.realStore.create(
       "claim",
       claimRecord({ name: "hidden", nonce: "h", addresses: [would.address] }),
     );
-    await world.authority.create(
+    await world.realStore.create(
       "reservation",
       reservationRecord(would.address, { claim: { namespace: "shop", name: "hidden" }, nonce: "h" }),
     );
@@ -144,7 +144,7 @@ describe("reserve for an identity that has its claim", () => {
   it("keeps what it holds of what it asks for, whatever else is free", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const first = await take(world, ordinalAllocation(world, "mysql-0", { sticky: true }));
-    await world.authority.create(
+    await world.realStore.create(
       "pool",
       poolRecord("better", ["10.77.0.0/24", "fd77::/64"], { priority: 9 }),
     );
@@ -159,7 +159,7 @@ describe("reserve for an identity that has its claim", () => {
     const second = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.71,fd00:20::7")));
     assert.equal(second.claim.record.nonce, first.claim.record.nonce);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.71,fd00:20::7" });
-    const given = await world.authority.get("reservation", "10.20.0.70");
+    const given = await world.realStore.get("reservation", "10.20.0.70");
     assert.equal(given?.record.releasedAt, world.clock.now());
     await assertClean(world);
   });
@@ -248,7 +248,7 @@ describe("reserve for a claim made by hand", () => {
       handMade: true,
       status: { phase: "Pending" },
     });
-    await world.authority.create("claim", resolved);
+    await world.realStore.create("claim", resolved);
     await world.settle();
     const { claim } = await take(
       world,
@@ -267,10 +267,10 @@ describe("reserve for a claim made by hand", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await take(world, podAllocation(world, "other", entries("10.20.0.70")));
     const resolved = claimRecord({ name: "licence", addresses: [], nonce: "", handMade: true });
-    await world.authority.create("claim", resolved);
+    await world.realStore.create("claim", resolved);
     await world.settle();
     refusalOf(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));
-    assert.deepEqual((await world.authority.get("claim", "shop/licence"))?.record, resolved);
+    assert.deepEqual((await world.realStore.get("claim", "shop/licence"))?.record, resolved);
     await assertSound(world);
   });
 });

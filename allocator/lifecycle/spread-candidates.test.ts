@@ -108,7 +108,7 @@ describe("two replicas that fill a pool of 254 addresses, 16 at once", () => {
     await using world = await openWorld({
       pools: [poolRecord("db", "10.20.0.0/24", { cooldown: "1s", limits: { perNamespace: 254 } })],
     });
-    const store = new Refusing(world.authority, 0);
+    const store = new Refusing(world.realStore, 0);
     const replicas = (["even", "odd"] as const).map((half) => {
       const context = { ...world.context, store, serial: new KeyedMutex() };
       return { ...context, ...spreadOf(half, context) };

@@ -28,7 +28,7 @@ const BOTH = ["10.20.0.70", "fd00:20::7"] as const;
 async function pair(world: World, namespace = "shop"): Promise<Stored<"claim">> {
   const old = podAllocation(world, "old", entries(BOTH.join(",")), namespace);
   const { claim } = granted(await reserve(world.context, old, "pod"));
-  await world.authority.create("claim", successor());
+  await world.realStore.create("claim", successor());
   await world.settle();
   return claim;
 }
@@ -71,7 +71,7 @@ describe("a claim that takes over from another one", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const old = await pair(world);
     const writes: string[] = [];
-    const store = neverFree(world.authority, writes);
+    const store = neverFree(world.realStore, writes);
     assert.equal((await store.remove("claim", old)).kind, "removed");
     const { claim } = granted(await reserve({ ...world.context, store }, wanted(world, true), "pod"));
     assert.deepEqual(claim.record.addresses, addrs(...BOTH));
@@ -112,7 +112,7 @@ describe("a claim that takes over from another one", () => {
 
   it("does not have what lies there while a sandbox may still use it", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await world.authority.remove("claim", await pair(world));
+    await world.realStore.remove("claim", await pair(world));
     assert.match(refusalOf(await reserve(world.context, wanted(world, false), "pod")), /^ADDRESS_TAKEN/);
     assert.deepEqual(await holders(world), ["old", "old"]);
   });
@@ -125,7 +125,7 @@ describe("a claim that takes over from another one", () => {
 
   it("is waited for by the garbage collector, which sets free what nobody waits for", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    await world.authority.remove("claim", await pair(world));
+    await world.realStore.remove("claim", await pair(world));
     await world.settle();
     const collector = world.collector();
     await collector.pass();
@@ -142,9 +142,9 @@ describe("a claim that takes over from another one", () => {
     it(`loses nothing and doubles nothing when it breaks off, ${failure} each write`, async () => {
       for (let at = 1, died = true; died; at++) {
         await using world = await openWorld({ pools: [DB_POOL], seed: at });
-        await world.authority.remove("claim", await pair(world));
+        await world.realStore.remove("claim", await pair(world));
         await world.settle();
-        const dying = new FailingStore(world.authority, at, failure);
+        const dying = new FailingStore(world.realStore, at, failure);
         await reserve(world.another(at, dying), wanted(world, true), "pod").catch(() => undefined);
         died = dying.died;
         assert.equal((await world.all("reservation")).length, 2);

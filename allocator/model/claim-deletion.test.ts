@@ -34,8 +34,8 @@ const WAITS =
 const SOON = "CLAIM_RELEASING: claim shop/mysql-0 is being deleted; try again in a moment";
 
 async function put(world: World, claim: Claim): Promise<Stored<"claim">> {
-  for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
-  const { stored } = await world.authority.create("claim", claim);
+  for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
+  const { stored } = await world.realStore.create("claim", claim);
   await world.settle();
   return stored;
 }
@@ -111,9 +111,9 @@ describe("a claim that is being deleted", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const stored = await put(world, DETACHED);
     assert.equal(await release(world.context, stored), "released");
-    const left = await world.authority.get("claim", "shop/mysql-0");
+    const left = await world.realStore.get("claim", "shop/mysql-0");
     assert.deepEqual([left?.record.releasing, left?.record.binding], [true, undefined]);
-    const reservation = await world.authority.get("reservation", "10.20.0.70");
+    const reservation = await world.realStore.get("reservation", "10.20.0.70");
     assert.equal(reservation?.record.releasedAt, world.clock.now());
   });
 });

@@ -44,7 +44,7 @@ function counterAt(world: World, dryRun = false): { target: ReviewTarget; asked:
       uuid: () => `uuid-${++uuids}`,
     },
     backend: {
-      store: world.authority,
+      store: world.realStore,
       admitted: world.objects,
       attachments: () => [],
       journal: () => ({ journal: "", position: 0 }),
@@ -163,7 +163,7 @@ describe("a pod", () => {
     const world = await worldFor(t, { pools: [DB_POOL] });
     const { target } = counterAt(world);
     await send(target, pod("web", sticky));
-    const claim = await world.authority.get("claim", "shop/web");
+    const claim = await world.realStore.get("claim", "shop/web");
     assert.ok(claim);
     assert.equal(await release(world.context, claim), "released");
     const again = await send(target, pod("web", sticky));

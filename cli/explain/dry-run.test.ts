@@ -35,7 +35,7 @@ async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> 
 
 /** Each forecast as a line: who, and the addresses, or why not. */
 async function foretold(world: World, ...objects: readonly Json[]): Promise<string[]> {
-  const view = await loadCache(world.authority);
+  const view = await loadCache(world.realStore);
   const forecast = new PodForecast({ ...world.context, view }, world.objects);
   const lines: string[] = [];
   for (const object of objects) {
@@ -64,7 +64,7 @@ describe("Forecast", () => {
     const objects = [pod("web", calico), workload("StatefulSet", "mysql", { replicas: 1, ...calico })];
     const outside = /ADDRESS_OUTSIDE address 10\.244\.0\.7 is in no pool/;
     for (const line of await foretold(world, ...objects)) assert.match(line, outside);
-    const view = await loadCache(world.authority);
+    const view = await loadCache(world.realStore);
     const of = async (dialects: Dialects) => {
       const forecast = new PodForecast({ ...world.context, view, dialects }, world.objects);
       const rows = await Promise.all(objects.map((one) => forecast.of(granted(readObject(one)))));
@@ -119,9 +119,9 @@ describe("Forecast", () => {
 
   it("names the holder of a taken address", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
-    await world.authority.create("claim", claimRecord());
+    await world.realStore.create("claim", claimRecord());
     for (const reservation of reservationsOf(claimRecord()))
-      await world.authority.create("reservation", reservation);
+      await world.realStore.create("reservation", reservation);
     const [line = ""] = await foretold(world, pod("web", ips("10.20.0.70")));
     assert.match(
       line,
@@ -132,8 +132,8 @@ describe("Forecast", () => {
   it("says that a claim in use does not move", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
     const claim = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
-    await world.authority.create("claim", claim);
-    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+    await world.realStore.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
     assert.deepEqual(await foretold(world, statefulPod("mysql", 0, ips("10.20.0.99"))), [
       "pod/shop/mysql-0: CLAIM_CHANGED claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.99; it changes when that pod is deleted and created again",
     ]);
@@ -142,9 +142,9 @@ describe("Forecast", () => {
   it("says that an ordinal without a pod keeps what it has when its list changes", async (t) => {
     const world = await worldFor(t, { pools: [DB_POOL] });
     const claim = claimRecord();
-    await world.authority.create("claim", claim);
-    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
-    const view = await loadCache(world.authority);
+    await world.realStore.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
+    const view = await loadCache(world.realStore);
     const forecast = new PodForecast({ ...world.context, view }, world.objects);
     const set = workload("StatefulSet", "mysql", { replicas: 1, ...ips("10.20.0.99") });
     const [first] = await forecast.of(granted(readObject(set)));
@@ -175,7 +175,7 @@ describe("Forecast", () => {
     const spec = { ranges: [{ cidr: "10.9.0.0/24" }], default: true } as const;
     const seen = async (stored: typeof spec & { readonly blockSize?: { readonly ipv4: 32 } }) => {
       const world = await worldFor(t, { pools: [{ name: "any", spec: stored }] });
-      const view = await loadCache(world.authority);
+      const view = await loadCache(world.realStore);
       const forecast = new PodForecast({ ...world.context, view }, world.objects);
       await forecast.of(granted(readObject(poolObject("any", spec))));
       await forecast.of(
@@ -248,8 +248,8 @@ describe("Forecast", () => {
       handMade: true,
       addresses: addrs("10.20.0.77"),
     });
-    await world.authority.create("claim", claim);
-    for (const reservation of reservationsOf(claim)) await world.authority.create("reservation", reservation);
+    await world.realStore.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
     assert.deepEqual(await foretold(world, pod("vip"), pod("host", { spec: { hostNetwork: true } })), [
       "pod/shop/vip: 10.20.0.77",
       "pod/shop/host: nothing, it is on its host's network",

@@ -15,7 +15,7 @@ const floating = (address: string) => ({
 describe("what admission says to a manifest", () => {
   it("refuses what another system would give of a pool of Berth's, as a review does", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const view = await loadCache(world.authority);
+    const view = await loadCache(world.realStore);
     const judge = async (object: Json) =>
       (await judgeManifest(view, world.objects, granted(readObject(object)))).refusal;
     for (const object of [

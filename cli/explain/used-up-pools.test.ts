@@ -15,9 +15,9 @@ const POOL = {
 
 async function granted(world: World, cidr: string, node: string, used: number): Promise<void> {
   const record = { cidr, pool: "any", node, nodeUID: "u", holes: [], granted: true };
-  const made = await world.authority.create("block", record);
+  const made = await world.realStore.create("block", record);
   assert.equal(made.kind, "created");
-  const done = await world.authority.reportBlock(made.stored, { node, used });
+  const done = await world.realStore.reportBlock(made.stored, { node, used });
   assert.equal(done.kind, "replaced");
 }
 
@@ -33,7 +33,7 @@ describe("pools without an address for a pod of a node", () => {
         nodeLabels: {},
       });
       assert.ok(choice !== undefined && !isRefusal(choice));
-      return await usedUpFor(world.authority, choice, node);
+      return await usedUpFor(world.realStore, choice, node);
     };
     await granted(world, "10.30.0.8/30", "node-a", 4);
     assert.equal(await said("node-a"), undefined, "another block is free");

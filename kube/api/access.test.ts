@@ -25,9 +25,9 @@ describe("the way to the API server", () => {
 
   it("of a pod is its service account, whose token may change", async () => {
     const clock = createClock();
-    const authority = await issueAuthority(clock);
+    const ca = await issueAuthority(clock);
     const { cert, key } = await issueServingCertificate(
-      authority,
+      ca,
       { dnsNames: [], addresses: ["127.0.0.1"] },
       clock,
     );
@@ -35,7 +35,7 @@ describe("the way to the API server", () => {
       response.writeHead(headers.authorization === "Bearer two" ? 200 : 401).end('"it is you"');
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    writeFileSync(join(folder, "ca.crt"), authority.cert);
+    writeFileSync(join(folder, "ca.crt"), ca.cert);
     writeFileSync(join(folder, "token"), "one\n");
     const address = server.address();
     const port = String(typeof address === "object" ? address?.port : 0);

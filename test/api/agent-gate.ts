@@ -42,14 +42,14 @@ export class ApiGate {
 
   static async start(plane: ControlPlane): Promise<ApiGate> {
     const clock = createClock();
-    const authority = await issueAuthority(clock);
+    const ca = await issueAuthority(clock);
     const { cert, key } = await issueServingCertificate(
-      authority,
+      ca,
       { dnsNames: [], addresses: ["127.0.0.1"] },
       clock,
     );
     const server = createServer({ cert, key });
-    const gate = new ApiGate(plane, server, authority.cert);
+    const gate = new ApiGate(plane, server, ca.cert);
     server.on("request", (incoming, response) => {
       gate.#pass(incoming, response).catch(() => response.destroy());
     });

@@ -109,12 +109,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       /** The API server's webhook for deletions of claims, which refuses all of them in those words. */
       async function denying(message: string): Promise<() => Promise<void>> {
         const clock = createClock();
-        const authority = await issueAuthority(clock);
-        const leaf = await issueServingCertificate(
-          authority,
-          { dnsNames: [], addresses: ["127.0.0.1"] },
-          clock,
-        );
+        const ca = await issueAuthority(clock);
+        const leaf = await issueServingCertificate(ca, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
         const server = createServer({ cert: leaf.cert, key: leaf.key }, async (request, response) => {
           const { uid } = (JSON.parse(await text(request)) as { request: { uid: string } }).request;
           const review = { uid, allowed: false, status: { code: 403, message } };
@@ -133,7 +129,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           name: "claims.berth.dev",
           clientConfig: {
             url: `https://127.0.0.1:${port}/`,
-            caBundle: Buffer.from(authority.cert).toString("base64"),
+            caBundle: Buffer.from(ca.cert).toString("base64"),
           },
           rules: [rule],
           sideEffects: "None",

@@ -68,8 +68,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("is refused in words when it is somebody else's of that authority", async () => {
       const developer = { name: "evil-developer", organization: "developers" };
-      const { authority, client } = await issueClient(developer);
-      trust(authority);
+      const { authority: ca, client } = await issueClient(developer);
+      trust(ca);
       const review = await start([clientFlag(folder, client)]);
       assert.match(
         await review(),

@@ -13,7 +13,7 @@ import type { ControlPlane } from "./plane.ts";
 import { forceDelete } from "./replica-objects.ts";
 import { rehearse } from "./rolling-load.ts";
 import {
-  AUTHORITY,
+  CA_SECRET,
   installConfigurations,
   type RollingWebhook,
   SECRET,
@@ -47,12 +47,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
      */
     const inOrder = async () => {
       const { secret, bundles } = await webhook.objects();
-      const own = (await secrets().get(AUTHORITY)) as unknown as SecretObject | undefined;
+      const own = (await secrets().get(CA_SECRET)) as unknown as SecretObject | undefined;
       if (own?.data?.["ca.crt"] !== secret.data?.["ca.crt"]) return undefined;
       if (!bundles.every((bundle) => bundle === secret.data?.["ca.crt"])) return undefined;
-      const [authority] = parseBundle(text(secret, "ca.crt"));
+      const [ca] = parseBundle(text(secret, "ca.crt"));
       const leaf = readPair({ cert: text(secret, "tls.crt"), key: text(secret, "tls.key") });
-      return authority !== undefined && leaf.verify(authority.publicKey) ? true : undefined;
+      return ca !== undefined && leaf.verify(ca.publicKey) ? true : undefined;
     };
     const put = async (place: typeof SECRET, values: Readonly<Record<string, string>>) => {
       const encoded = Object.entries(values).map(([key, text]) => [
@@ -101,7 +101,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("an authority whose key is lost is replaced; the old one stays trusted, and no review fails", async () => {
       const before = await data("ca.crt");
-      await put(AUTHORITY, { "ca.key": "" });
+      await put(CA_SECRET, { "ca.key": "" });
       await reported("AuthorityMade", /cannot be used; it signs once every API server trusts it/);
       await reviewed();
       const [known] = parseBundle(before);
@@ -130,7 +130,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     for (const [whose, place] of [
       ["the certificate's", SECRET],
-      ["the authority's", AUTHORITY],
+      ["the authority's", CA_SECRET],
     ] as const) {
       it(`without ${whose} secret it serves on and says so; one that is made again, empty, is filled`, async () => {
         await forceDelete(plane.connect(), SECRETS, place);

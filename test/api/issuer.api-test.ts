@@ -18,7 +18,7 @@ import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { rehearse } from "./rolling-load.ts";
-import { AUTHORITY, RollingWebhook, SECRET, type SecretObject } from "./rolling-webhook.ts";
+import { CA_SECRET, RollingWebhook, SECRET, type SecretObject } from "./rolling-webhook.ts";
 
 type Entry = Record<string, unknown> & { clientConfig: Record<string, unknown> };
 const PATHS = CONFIGURATIONS.map(({ plural }) => `/apis/admissionregistration.k8s.io/v1/${plural}`);
@@ -88,7 +88,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const served = await secret(SECRET);
       assert.deepEqual(Object.keys(served).sort(), ["ca.crt", "tls.crt", "tls.key"]);
       assert.equal(served["tls.crt"], old.leaf, "what is served stays");
-      const kept = await secret(AUTHORITY);
+      const kept = await secret(CA_SECRET);
       assert.deepEqual([kept["ca.crt"], kept["ca.key"]], [authority.cert, authority.key]);
       assert.match((await rehearse(plane.connect(), 1)) ?? "", /there is no pool/);
     });
@@ -102,7 +102,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await eventually(
         "there is another authority",
         async () => {
-          const [kept, served] = [await secret(AUTHORITY), await secret(SECRET)];
+          const [kept, served] = [await secret(CA_SECRET), await secret(SECRET)];
           assert.equal(served["ca.key"], undefined);
           return kept["ca.crt"] !== old.authority && kept["ca.crt"] === served["ca.crt"] ? true : undefined;
         },

@@ -140,9 +140,9 @@ export async function startReplicas(plane: ControlPlane, options: ReplicasOption
 /** Writes the pair of a server on 127.0.0.1 as `tls.crt` and `tls.key`; gives the authority's PEM. */
 export async function writeCertificate(folder: string): Promise<string> {
   const clock = createClock();
-  const authority = await issueAuthority(clock);
-  const leaf = await issueServingCertificate(authority, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+  const ca = await issueAuthority(clock);
+  const leaf = await issueServingCertificate(ca, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
   writeFileSync(join(folder, "tls.crt"), leaf.cert);
   writeFileSync(join(folder, "tls.key"), leaf.key, { mode: 0o600 });
-  return authority.cert;
+  return ca.cert;
 }

@@ -28,7 +28,7 @@ const SERVICES: Resource = {
 };
 export const SECRET = { namespace: "berth-system", name: "berth-webhook-tls" };
 /** Of the authority, with its key. */
-export const AUTHORITY = { namespace: "berth-system", name: "berth-webhook-ca" };
+export const CA_SECRET = { namespace: "berth-system", name: "berth-webhook-ca" };
 const SERVICE = { namespace: "berth-system", name: "berth-webhook" };
 const ISSUER_MAIN = join(import.meta.dirname, "../../webhook/issuer/main.ts");
 /** When a test gives up on it: a machine with other things to do takes its time. */
@@ -107,7 +107,7 @@ export class RollingWebhook {
     await installAccounts(connection);
     const issuer = await issuerProcess(plane, folder, env);
     const service = await TestService.start(ports, isReady);
-    for (const place of [AUTHORITY, SECRET])
+    for (const place of [CA_SECRET, SECRET])
       await new Client(connection, SECRETS).create(place, { type: "Opaque" });
     // the API server asks localhost, for the name of the Service
     await new Client(connection, SERVICES).create(SERVICE, {
@@ -158,7 +158,7 @@ export class RollingWebhook {
   /** An administrator wants a new authority, and a certificate of it; or the certificate alone. */
   async rotate(what: "authority" | "leaf"): Promise<void> {
     const body = { metadata: { annotations: { "berth.dev/rotate": what } } };
-    const place = what === "authority" ? AUTHORITY : SECRET;
+    const place = what === "authority" ? CA_SECRET : SECRET;
     await new Client(this.#connection, SECRETS).patch(place, { type: "merge", body });
   }
 

@@ -56,9 +56,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
       before(async () => {
         folder = mkdtempSync(join(tmpdir(), "berth-strangers-"));
-        const { authority, client } = await issueClient();
+        const { authority: ca, client } = await issueClient();
         const file = join(folder, "clients.crt");
-        writeFileSync(file, authority);
+        writeFileSync(file, ca);
         const token = join(folder, "token");
         writeFileSync(token, "scraper");
         plane = await startControlPlane({

@@ -42,11 +42,11 @@ export class TokenConfig implements ApiAccess {
   /** A file for kubectl and Berth's processes. */
   exportConfig(): string {
     const { server, ca, user, token } = this.#said;
-    const authority = Buffer.from(ca).toString("base64");
+    const caData = Buffer.from(ca).toString("base64");
     return JSON.stringify({
       apiVersion: "v1",
       kind: "Config",
-      clusters: [{ name: "test", cluster: { server, "certificate-authority-data": authority } }],
+      clusters: [{ name: "test", cluster: { server, "certificate-authority-data": caData } }],
       users: [{ name: user, user: { token } }],
       contexts: [{ name: "test", context: { cluster: "test", user } }],
       "current-context": "test",

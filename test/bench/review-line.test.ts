@@ -14,9 +14,9 @@ describe("a line to a webhook", () => {
   let refused = 0;
 
   before(async () => {
-    const authority = await issueAuthority(CLOCK);
+    const ca = await issueAuthority(CLOCK);
     const names = { dnsNames: [], addresses: ["127.0.0.1"] };
-    server = createServer(await issueServingCertificate(authority, names, CLOCK), (request, response) => {
+    server = createServer(await issueServingCertificate(ca, names, CLOCK), (request, response) => {
       if (request.url === "/never") {
         request.socket.destroy();
         refused++;
@@ -28,7 +28,7 @@ describe("a line to a webhook", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = server.address();
     assert.ok(address !== null && typeof address === "object");
-    line = await ReviewLine.open({ port: address.port, ca: authority.cert });
+    line = await ReviewLine.open({ port: address.port, ca: ca.cert });
   });
   after(() => {
     line?.close();

@@ -32,7 +32,7 @@ const HELD = { "shop/licence": "10.20.0.70" };
 const FROM_MEMORY: () => Promise<BindingEvidence> = async () => ({ fenced: false, holdExpired: true });
 
 async function claimOf(world: World): Promise<Stored<"claim">> {
-  return (await world.authority.get("claim", "shop/licence")) ?? assert.fail("the claim is gone");
+  return (await world.realStore.get("claim", "shop/licence")) ?? assert.fail("the claim is gone");
 }
 
 /** Its pod's sandbox came and went, as the agent of that node says. */

@@ -25,7 +25,7 @@ const SMALL = poolRecord("small", "10.40.0.0/29", { cooldown: "1s" }); // 6 addr
 const NOT_OVER: () => Promise<BindingEvidence> = async () => ({ fenced: false, holdExpired: false });
 
 async function claimOf(world: World, key: string): Promise<Stored<"claim">> {
-  return (await world.authority.get("claim", key)) ?? assert.fail(`no claim ${key}`);
+  return (await world.realStore.get("claim", key)) ?? assert.fail(`no claim ${key}`);
 }
 
 /** The pod's sandbox came and went. */
@@ -127,7 +127,7 @@ describe("bugs of others, in the records", () => {
   /** Breaks off a reservation of two addresses at its n-th write, and lets three minutes pass; false: it has fewer. */
   async function crashAt(at: number, failure: "before" | "after"): Promise<boolean> {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const dying = new FailingStore(world.authority, at, failure);
+    const dying = new FailingStore(world.realStore, at, failure);
     const request = entries("10.20.0.70,fd00:20::70");
     await reserve(world.another(1, dying), podAllocation(world, "licence", request), "pod").catch(
       () => undefined,
@@ -150,7 +150,7 @@ describe("bugs of others, in the records", () => {
     for (let i = 0; i < 500; i++) {
       const address = addr(`10.64.${i >> 8}.${i & 255 || 7}`);
       const claim = { namespace: "shop", name: `lost-${i}` };
-      await world.authority.create("reservation", { address, pool: "big", claim, nonce: `n${i}` });
+      await world.realStore.create("reservation", { address, pool: "big", claim, nonce: `n${i}` });
     }
     await world.settle();
     const collector = world.collector();

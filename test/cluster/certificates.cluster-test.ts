@@ -115,11 +115,11 @@ describe("certificates", () => {
         await installBerth(lab.cluster, ["--set", "certificates.mode=cert-manager"]);
         const issued = "-o=jsonpath={.data.ca\\.crt}";
         const secret = await lab.must(["get", "secret", "berth-webhook-cert", issued], IN_BERTH);
-        const authority = decoded(secret).trim();
-        assert.ok(!own.some((bundle) => bundle.includes(authority)));
+        const ca = decoded(secret).trim();
+        assert.ok(!own.some((bundle) => bundle.includes(ca)));
         // beside those that were there before
         await lab.until("the API server trusts its authority", async () => {
-          return (await bundles()).every((bundle) => bundle.includes(authority));
+          return (await bundles()).every((bundle) => bundle.includes(ca));
         });
         await admits("issued");
         times.step("issued");

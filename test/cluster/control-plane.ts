@@ -36,17 +36,17 @@ export function kubeletUser(node: string): string {
 export async function writeCredentials(state: StateFolder, nodes: readonly string[]): Promise<void> {
   if (existsSync(state.kubeconfig)) return;
   const clock = createClock();
-  const authority = await issueAuthority(clock);
+  const ca = await issueAuthority(clock);
   const dnsNames = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
   const leaf = await issueServingCertificate(
-    authority,
+    ca,
     { dnsNames, addresses: [ROUTER, SERVICE_ADDRESS, "127.0.0.1"] },
     clock,
   );
   const accounts = generateKeyPairSync("rsa", { modulusLength: 2048 });
   state.folder("pki");
   const write = (file: string, text: string) => writeFileSync(state.file(file), text, { mode: 0o600 });
-  write("pki/ca.crt", authority.cert);
+  write("pki/ca.crt", ca.cert);
   write("pki/server.crt", leaf.cert);
   write("pki/server.key", leaf.key);
   write("pki/accounts.key", accounts.privateKey.export({ type: "pkcs1", format: "pem" }).toString());
@@ -56,7 +56,7 @@ export async function writeCredentials(state: StateFolder, nodes: readonly strin
   for (const { name, group } of [CONTROLLERS, SCHEDULER, ...kubelets, ADMIN]) {
     const token = random.token();
     tokens.push(`${token},${name},${name}${group === "" ? "" : `,"${group}"`}\n`);
-    write(kubeconfigName(name), kubeconfigOf(authority.cert, name, token));
+    write(kubeconfigName(name), kubeconfigOf(ca.cert, name, token));
   }
   write("pki/tokens.csv", tokens.join(""));
   write("kubeconfig", readFileSync(state.file(kubeconfigName(ADMIN.name)), "utf8"));

@@ -74,12 +74,12 @@ export class LanEtcd {
 
   async #issue(): Promise<void> {
     const clock = createClock();
-    const authority = await issueAuthority(clock);
-    const server = await issueServingCertificate(authority, { dnsNames: [], addresses: [ROUTER] }, clock);
-    const client = await issueClient(authority, { name: "agents", organization: "berth" }, clock);
+    const ca = await issueAuthority(clock);
+    const server = await issueServingCertificate(ca, { dnsNames: [], addresses: [ROUTER] }, clock);
+    const client = await issueClient(ca, { name: "agents", organization: "berth" }, clock);
     const write = (name: string, text: string) =>
       writeFileSync(join(this.#folder, name), text, { mode: 0o600 });
-    write(CA, authority.cert);
+    write(CA, ca.cert);
     write(SERVER[0], server.cert);
     write(SERVER[1], server.key);
     write(CERT, client.cert);

@@ -64,17 +64,17 @@ const admitted = (object: Json) => (world: World) => send(world, "/mutate/pods",
 
 async function bound(world: World): Promise<void> {
   await admitted(mysql("10.20.0.70"))(world);
-  const seen = await world.authority.get("claim", "shop/mysql-0");
+  const seen = await world.realStore.get("claim", "shop/mysql-0");
   assert.ok(seen);
-  await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
+  await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-0", "node-a") });
   await world.settle();
 }
 
 async function releasing(world: World): Promise<void> {
   await admitted(mysql("10.20.0.70"))(world);
-  const seen = await world.authority.get("claim", "shop/mysql-0");
+  const seen = await world.realStore.get("claim", "shop/mysql-0");
   assert.ok(seen);
-  await world.authority.replace("claim", seen, { ...seen.record, releasing: true });
+  await world.realStore.replace("claim", seen, { ...seen.record, releasing: true });
   await world.settle();
 }
 

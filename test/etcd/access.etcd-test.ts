@@ -27,13 +27,13 @@ if (havePartsOrSkip(["etcd"])) {
     const file = (name: string) => join(folder, name);
     const [caFile, certFile, keyFile] = [file("etcd-ca.pem"), file("etcd.pem"), file("etcd-key.pem")];
     const clock = createClock();
-    let authority: CertificatePair;
+    let ca: CertificatePair;
     let members: Members;
     before(async () => {
-      authority = await issueAuthority(clock);
+      ca = await issueAuthority(clock);
       const names = { dnsNames: ["localhost"], addresses: ["127.0.0.1"] };
-      const server = await issueServingCertificate(authority, names, clock);
-      writeFileSync(caFile, authority.cert);
+      const server = await issueServingCertificate(ca, names, clock);
+      writeFileSync(caFile, ca.cert);
       writeFileSync(file("server.pem"), server.cert);
       writeFileSync(file("server-key.pem"), server.key);
       const tls = { cert: file("server.pem"), key: file("server-key.pem"), ca: caFile };
@@ -47,9 +47,9 @@ if (havePartsOrSkip(["etcd"])) {
         ),
       );
       await probe.close();
-      const root = await issueClient(authority, { name: "root", organization: "berth" }, clock);
+      const root = await issueClient(ca, { name: "root", organization: "berth" }, clock);
       const material = {
-        ca: Buffer.from(authority.cert),
+        ca: Buffer.from(ca.cert),
         cert: Buffer.from(root.cert),
         key: Buffer.from(root.key),
       };
@@ -65,7 +65,7 @@ if (havePartsOrSkip(["etcd"])) {
 
     const access = () => ({ endpoints: members.urls, caFile, certFile, keyFile });
     const become = async (name: string) => {
-      const pair = await issueClient(authority, { name, organization: "berth" }, clock);
+      const pair = await issueClient(ca, { name, organization: "berth" }, clock);
       writeFileSync(certFile, pair.cert);
       writeFileSync(keyFile, pair.key);
     };

@@ -12,16 +12,16 @@ import { type Members, startMembers } from "./members.ts";
 /** An etcd of one member that asks for certificates, and a folder with those of a client. */
 export class TlsEtcd {
   readonly folder = mkdtempSync(join(tmpdir(), "etcd-tls-"));
-  readonly #authority: CertificatePair;
+  readonly #ca: CertificatePair;
   #members: Members | undefined;
 
-  private constructor(authority: CertificatePair) {
-    this.#authority = authority;
+  private constructor(ca: CertificatePair) {
+    this.#ca = ca;
   }
 
   static async start(): Promise<TlsEtcd> {
-    const authority = await issueAuthority(createClock());
-    const etcd = new TlsEtcd(authority);
+    const ca = await issueAuthority(createClock());
+    const etcd = new TlsEtcd(ca);
     await etcd.#serve();
     return etcd;
   }
@@ -52,7 +52,7 @@ export class TlsEtcd {
 
   /** Writes a new client certificate and its key, by these names. */
   async issue(cert: string, key: string): Promise<void> {
-    const pair = await issueClient(this.#authority, { name: "host", organization: "berth" }, createClock());
+    const pair = await issueClient(this.#ca, { name: "host", organization: "berth" }, createClock());
     writeFileSync(this.file(cert), pair.cert);
     writeFileSync(this.file(key), pair.key);
   }
@@ -64,11 +64,11 @@ export class TlsEtcd {
 
   async #serve(): Promise<void> {
     const names = { dnsNames: ["localhost"], addresses: ["127.0.0.1"] };
-    const server = await issueServingCertificate(this.#authority, names, createClock());
+    const server = await issueServingCertificate(this.#ca, names, createClock());
     const [caFile, certFile, keyFile] = ["etcd-ca.pem", "etcd.pem", "etcd-key.pem"].map((name) =>
       this.file(name),
     );
-    writeFileSync(this.file("etcd-ca.pem"), this.#authority.cert);
+    writeFileSync(this.file("etcd-ca.pem"), this.#ca.cert);
     writeFileSync(this.file("server.pem"), server.cert);
     writeFileSync(this.file("server-key.pem"), server.key);
     await this.issue("etcd.pem", "etcd-key.pem");

@@ -30,17 +30,9 @@ export interface Burden {
 }
 
 const clock = createClock();
-const authority = await issueAuthority(clock);
-const certificate = await issueServingCertificate(
-  authority,
-  { dnsNames: [], addresses: ["127.0.0.1"] },
-  clock,
-);
-const client = await issueClient(
-  authority,
-  { name: "kube-apiserver", organization: "berth.dev:reviewers" },
-  clock,
-);
+const ca = await issueAuthority(clock);
+const certificate = await issueServingCertificate(ca, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
+const client = await issueClient(ca, { name: "kube-apiserver", organization: "berth.dev:reviewers" }, clock);
 const world = await openWorld({ pools: [DB_POOL, poolRecord("web", "10.30.0.0/16")] });
 const app = createApp({
   handlers: createHandlers(world.admission),
@@ -54,13 +46,11 @@ const server = await serveTls({
   host: "127.0.0.1",
   port: 0,
   certificate,
-  ...(process.argv.includes("proven") ? { clientAuthority: authority.cert } : {}),
+  ...(process.argv.includes("proven") ? { clientAuthority: ca.cert } : {}),
   log: noopLogger,
   clock,
 });
-console.log(
-  JSON.stringify({ port: server.address.port, ca: authority.cert, cert: client.cert, key: client.key }),
-);
+console.log(JSON.stringify({ port: server.address.port, ca: ca.cert, cert: client.cert, key: client.key }));
 
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();

@@ -17,11 +17,11 @@ export type Cut = Readonly<Record<string, readonly string[]>>;
 const LIMITS: ConnectionLimits = { inAll: 6, perPeer: 3 };
 
 const clock = createClock();
-const authority = await issueAuthority(clock);
+const ca = await issueAuthority(clock);
 const names = { dnsNames: [], addresses: ["::1"] };
-const certificate = await issueServingCertificate(authority, names, clock);
+const certificate = await issueServingCertificate(ca, names, clock);
 const reviewer = { name: "kube-apiserver", organization: "berth.dev:reviewers" };
-const proof = await issueClient(authority, reviewer, clock);
+const proof = await issueClient(ca, reviewer, clock);
 
 class Scene {
   readonly #server: TlsServer;
@@ -79,7 +79,7 @@ class Scene {
 }
 
 async function played(play: (scene: Scene) => Promise<void>, proven?: ConnectionLimits) {
-  const scene = await Scene.open(proven ?? LIMITS, proven === undefined ? undefined : authority.cert);
+  const scene = await Scene.open(proven ?? LIMITS, proven === undefined ? undefined : ca.cert);
   await play(scene);
   return await scene.end();
 }

@@ -66,7 +66,7 @@ class Life {
 
   #operator(n: number): CiliumOperator {
     const connection = this.#server.connection(this.#pause);
-    const context = this.#world.another(n, pausing(this.#world.authority, this.#pause));
+    const context = this.#world.another(n, pausing(this.#world.realStore, this.#pause));
     const reflected = <T>(plural: string, project: (item: CiliumObject) => T) => ({
       all: () =>
         this.#server

@@ -48,7 +48,7 @@ class Node {
   readonly #follower: BlockFollower;
   readonly #reporter: BlockReporter;
 
-  constructor(name: string, { clock, cache, authority }: World) {
+  constructor(name: string, { clock, cache, realStore }: World) {
     this.name = name;
     const source: BlockSource = {
       isSynced: true,
@@ -57,7 +57,7 @@ class Node {
       pools: () => cache.pools(),
       factsOf: () => ({}),
       ownNode: () => ({ uid: `uid-of-${name}`, seenForMs: Number.POSITIVE_INFINITY, fenced: false }),
-      statuses: { node: name, store: authority },
+      statuses: { node: name, store: realStore },
     };
     this.#blocks = new NodeBlocks(() => clock.now());
     const contents = { blocks: [], pools: [] };
@@ -69,7 +69,7 @@ class Node {
       source,
       blocks,
       follower,
-      store: authority,
+      store: realStore,
       node: name,
       clock,
       log,

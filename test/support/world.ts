@@ -30,9 +30,9 @@ export interface WorldOptions {
 export class World {
   readonly clock: ManualClock;
   readonly random: SeededRandom;
-  /** What the acts see; `authority` is what is really there. */
+  /** What the acts see; `realStore` is what is really there. */
   readonly store: Store;
-  readonly authority: Store;
+  readonly realStore: Store;
   readonly cache = new RecordCache(noopLogger);
   readonly objects: AdmittedObjects;
   readonly context: Context;
@@ -48,10 +48,10 @@ export class World {
     this.random = new SeededRandom(options.seed);
     this.#database = openDatabase(":memory:");
     const deps = { clock: this.clock, random: this.random, log: noopLogger };
-    this.authority = openSqliteStore(this.#database, deps);
-    this.store = options.wrap?.(this.authority) ?? this.authority;
+    this.realStore = openSqliteStore(this.#database, deps);
+    this.store = options.wrap?.(this.realStore) ?? this.realStore;
     this.objects = openAdmittedObjects(this.#database);
-    this.#following = syncCache(this.authority, this.cache, this.#abort.signal, [...FOLLOWED, "block"]);
+    this.#following = syncCache(this.realStore, this.cache, this.#abort.signal, [...FOLLOWED, "block"]);
     this.context = { ...deps, store: this.store, view: this.cache, serial: new KeyedMutex() };
     const suspect = (claim: Claim) => void this.suspects.push(claim);
     this.admission = { context: this.context, inventory: this.objects, embedded: this.objects, suspect };
@@ -78,7 +78,7 @@ export class World {
 
   async all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
     const found: Stored<K>[] = [];
-    for await (const stored of this.authority.list(kind)) found.push(stored);
+    for await (const stored of this.realStore.list(kind)) found.push(stored);
     return found;
   }
 
@@ -103,7 +103,7 @@ export class World {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#abort.abort();
     await this.#following.ended;
-    await this.authority.close();
+    await this.realStore.close();
     this.#database.close();
   }
 
@@ -133,7 +133,7 @@ function sizeOf(items: Iterable<unknown>): number {
 /** Opens a world with these pools, its cache up to date. `await using` closes it. */
 export async function openWorld(options: WorldOptions = {}): Promise<World> {
   const world = new World(options);
-  for (const pool of options.pools ?? []) await world.authority.create("pool", pool);
+  for (const pool of options.pools ?? []) await world.realStore.create("pool", pool);
   await world.settle();
   return world;
 }

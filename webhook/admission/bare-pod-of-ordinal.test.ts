@@ -23,7 +23,7 @@ function set(replicas = 2, annotations: Readonly<Record<string, string>> = LIST)
 }
 
 async function claimOf(world: World, ordinal = 0): Promise<Stored<"claim">> {
-  return (await world.authority.get("claim", `shop/mysql-${ordinal}`)) ?? assert.fail("no claim");
+  return (await world.realStore.get("claim", `shop/mysql-${ordinal}`)) ?? assert.fail("no claim");
 }
 
 /** Owner, retention and request: what is the workload's. */

@@ -14,7 +14,7 @@ const REQUEST = pod("a", { annotations: { "berth.dev/ips": "10.20.0.70" } });
 
 /** The cache hears of what the store has now. */
 async function tell(world: World, cache: RecordCache): Promise<void> {
-  for await (const stored of world.authority.list("pool")) cache.apply("pool", { type: "put", stored });
+  for await (const stored of world.realStore.list("pool")) cache.apply("pool", { type: "put", stored });
 }
 
 describe("a view that is behind", () => {
@@ -23,7 +23,7 @@ describe("a view that is behind", () => {
     let waits = 0;
     const catchUp = async () => {
       if (waits++ > 0) return false;
-      await world.authority.create("pool", POOL);
+      await world.realStore.create("pool", POOL);
       await world.settle();
       return true;
     };
@@ -42,16 +42,16 @@ describe("a view that is behind", () => {
   it("has caught up when it has heard of every pool, new or changed, and not when nothing was missing", async () => {
     await using world = await openWorld();
     const cache = new RecordCache(noopLogger);
-    const sources = { store: world.authority, clock: world.clock };
+    const sources = { store: world.realStore, clock: world.clock };
     assert.equal(await waitForPools(sources, cache), false);
-    await world.authority.create("pool", POOL);
+    await world.realStore.create("pool", POOL);
     const first = waitForPools(sources, cache);
     await tell(world, cache);
     assert.equal(await first, true);
     assert.equal(await waitForPools(sources, cache), false);
-    const seen = await world.authority.get("pool", "db");
+    const seen = await world.realStore.get("pool", "db");
     assert.ok(seen);
-    await world.authority.replace("pool", seen, { ...POOL, spec: { ...POOL.spec, disabled: true } });
+    await world.realStore.replace("pool", seen, { ...POOL, spec: { ...POOL.spec, disabled: true } });
     const second = waitForPools(sources, cache);
     await tell(world, cache);
     assert.equal(await second, true);
@@ -59,10 +59,10 @@ describe("a view that is behind", () => {
 
   it("that hears nothing is given up after a second", async () => {
     await using world = await openWorld();
-    await world.authority.create("pool", POOL);
+    await world.realStore.create("pool", POOL);
     const began = world.clock.monotonic();
     assert.equal(
-      await waitForPools({ store: world.authority, clock: world.clock }, new RecordCache(noopLogger)),
+      await waitForPools({ store: world.realStore, clock: world.clock }, new RecordCache(noopLogger)),
       false,
     );
     assert.equal(world.clock.monotonic() - began, 1_000);

@@ -119,7 +119,7 @@ describe("a request in Calico's words", () => {
   it("is left to nobody before the view has heard of every pool", async () => {
     await using world = await openWorld({ pools: [] });
     const catchUp = async () => {
-      await world.authority.create("pool", DB_POOL);
+      await world.realStore.create("pool", DB_POOL);
       await world.settle();
       return true;
     };

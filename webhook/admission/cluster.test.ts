@@ -57,7 +57,7 @@ async function said(world: World, route: Route, object: Json, over: Sending = {}
 }
 
 async function store(world: World, key: string, change: Json = {}): Promise<Json> {
-  const seen = await world.authority.get("claim", key);
+  const seen = await world.realStore.get("claim", key);
   assert.ok(seen);
   const { namespace: _, name, status: __, ...spec } = seen.record;
   return claimObject(name, { ...spec, ...change });
@@ -93,7 +93,7 @@ describe("the guard over pods in a cluster", () => {
     const asTold = { ...reported, "berth.dev/addresses": "10.20.0.70" };
     assert.equal(await said(world, "/validate/pods", pod("a", { annotations: asTold })), "");
     // the copy that is behind is this one
-    const seen = (await world.authority.get("claim", "shop/a")) ?? assert.fail();
+    const seen = (await world.realStore.get("claim", "shop/a")) ?? assert.fail();
     const moved = { ...seen, record: { ...seen.record, addresses: addrs("10.20.0.71") } };
     const store: Store = Object.create(world.store, { get: { value: async () => moved } });
     const admission = { context: { ...world.context, store } };

@@ -76,7 +76,7 @@ async function worldWithBlock(): Promise<World> {
   const world = await openWorld({
     pools: [{ ...DB_POOL, spec: { ...DB_POOL.spec, blockSize: { ipv4: 29 } } }],
   });
-  await world.authority.create("block", OF_NODE);
+  await world.realStore.create("block", OF_NODE);
   await world.settle();
   return world;
 }
@@ -235,7 +235,7 @@ describe("a pool that cannot stand beside another", () => {
 
   it("is told which, and where, only to who may list pools", async () => {
     await using world = await openWorld({ pools: [DB_POOL, SECRET, CUT] });
-    await world.authority.create("block", { ...OWNED, pool: "gone" });
+    await world.realStore.create("block", { ...OWNED, pool: "gone" });
     const blind =
       "POOL_OVERLAPS: pool mine has addresses, a gateway or part of a block of another pool's, or of what nodes have of one; choose others, or ask whoever runs the network";
     for (const { spec, words } of [

@@ -24,17 +24,17 @@ async function reviewed(world: World, object: Json, view: RecordReader = world.c
   let lists = 0;
   let now = 0;
   let together = 0;
-  const store = overlay(world.authority, {
+  const store = overlay(world.realStore, {
     list: (kind, namespace) => {
       lists++;
-      return world.authority.list(kind, namespace);
+      return world.realStore.list(kind, namespace);
     },
     get: async (kind, key) => {
       reads[kind]++;
       together = Math.max(together, ++now);
       await nextTurn();
       now--;
-      return await world.authority.get(kind, key);
+      return await world.realStore.get(kind, key);
     },
   });
   const handlers = createHandlers({ ...admission, context: { ...admission.context, store, view } });

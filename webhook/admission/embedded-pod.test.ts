@@ -36,7 +36,7 @@ async function successor(world: World): Promise<Json> {
 }
 
 async function claimOf(world: World): Promise<Stored<"claim">> {
-  return (await world.authority.get("claim", "shop/licence")) ?? assert.fail("no claim");
+  return (await world.realStore.get("claim", "shop/licence")) ?? assert.fail("no claim");
 }
 
 describe("a pod whose predecessor is just gone", () => {

@@ -19,9 +19,9 @@ async function running(): Promise<World> {
   const world = await openWorld({ pools: [DB_POOL] });
   assert.equal(deniedAs(await send(world, "/validate/workloads", set(BEFORE))), "");
   for (const name of ["mysql-0", "mysql-1", "mysql-2"]) {
-    const seen = await world.authority.get("claim", `shop/${name}`);
+    const seen = await world.realStore.get("claim", `shop/${name}`);
     assert.ok(seen);
-    await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
+    await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
   }
   await world.settle();
   return world;

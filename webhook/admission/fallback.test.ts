@@ -25,7 +25,7 @@ const given = (object: Parameters<typeof annotationsOf>[0]) =>
   annotationsOf(object)["berth.dev/addresses"] ?? "";
 
 async function addressesOf(world: World, name: string): Promise<string> {
-  const found = await world.authority.get("claim", `shop/${name}`);
+  const found = await world.realStore.get("claim", `shop/${name}`);
   return found?.record.addresses.join() ?? "";
 }
 
@@ -90,7 +90,7 @@ describe("a pod that takes any address if the one it names is taken", () => {
     assert.deepEqual(lan.ips, [`${got}/24`]);
     assert.deepEqual(other, { name: "other" });
     assert.equal(annotationsOf(made)["berth.dev/ips"], `${TAKEN}@net1`, "what it asks for stays");
-    const claim = await world.authority.get("claim", "shop/b");
+    const claim = await world.realStore.get("claim", "shop/b");
     assert.deepEqual(claim?.record.request.addresses, [TAKEN]);
   });
 
@@ -140,10 +140,10 @@ describe("a pod that takes any address if the one it names is taken", () => {
     const set = workload("StatefulSet", "mysql", { uid: "uid-of-mysql", annotations, replicas: 1 });
     assert.equal((await send(world, "/validate/workloads", set)).allowed, true);
     const first = given(await createPod(world, statefulPod("mysql", 0, { annotations }), "mysql-0", "one"));
-    const holder = (await world.authority.get("claim", "shop/first")) ?? assert.fail();
-    const held = (await world.authority.get("reservation", TAKEN)) ?? assert.fail();
-    await world.authority.remove("claim", holder);
-    await world.authority.remove("reservation", held);
+    const holder = (await world.realStore.get("claim", "shop/first")) ?? assert.fail();
+    const held = (await world.realStore.get("reservation", TAKEN)) ?? assert.fail();
+    await world.realStore.remove("claim", holder);
+    await world.realStore.remove("reservation", held);
     await send(world, "/validate/pods", statefulPod("mysql", 0, { annotations, uid: "one" }), {
       operation: "DELETE",
       object: null,

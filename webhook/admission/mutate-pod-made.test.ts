@@ -74,9 +74,9 @@ describe("a pod that was made", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const object = deploymentPod("web", { annotations: PIN });
     const mutated = applied(object, await send(world, "/mutate/pods", object));
-    const seen = await world.authority.get("claim", "shop/web-slot-0");
+    const seen = await world.realStore.get("claim", "shop/web-slot-0");
     assert.ok(seen);
-    await world.authority.remove("claim", seen);
+    await world.realStore.remove("claim", seen);
     await world.settle();
     assert.equal(
       await said(world, named(mutated, "web-x")),

@@ -149,8 +149,8 @@ describe("/mutate/pods refuses", () => {
   it("a change of address while the pod before still runs", async () => {
     await using world = await openWorld({ pools: POOLS });
     const binding = bindingTo("mysql-0", "node-a");
-    await world.authority.create("claim", claimRecord({ binding }));
-    await world.authority.create("reservation", reservationRecord("10.20.0.70"));
+    await world.realStore.create("claim", claimRecord({ binding }));
+    await world.realStore.create("reservation", reservationRecord("10.20.0.70"));
     await world.settle();
     const moved = statefulPod("mysql", 0, { annotations: { "berth.dev/ips": "10.20.0.71" } });
     const words =

@@ -85,7 +85,7 @@ describe("a pod whose name has a claim", () => {
     await using world = await openWorld({ pools: POOLS });
     const identity = { kind: "Pod", apiVersion: "v1", name: "licence" };
     const request = { pools: ["web"] };
-    await world.authority.create(
+    await world.realStore.create(
       "claim",
       claimRecord({ name: "licence", identity, request, addresses: [], nonce: "", handMade: true }),
     );
@@ -128,8 +128,8 @@ describe("a pod whose name has a claim", () => {
   it("of somebody else's making is not drawn into it", async () => {
     await using world = await openWorld({ pools: POOLS });
     const identity = { kind: "Job", apiVersion: "batch/v1", name: "train", ordinal: 0 };
-    await world.authority.create("claim", claimRecord({ name: "train-0", identity }));
-    await world.authority.create(
+    await world.realStore.create("claim", claimRecord({ name: "train-0", identity }));
+    await world.realStore.create(
       "reservation",
       reservationRecord("10.20.0.70", { claim: { namespace: "shop", name: "train-0" } }),
     );
@@ -143,7 +143,7 @@ describe("a pod whose name has a claim", () => {
 
   it("that is being given back is its own no longer", async () => {
     await using world = await openWorld({ pools: POOLS });
-    await world.authority.create("claim", claimRecord({ name: "licence", handMade: true, releasing: true }));
+    await world.realStore.create("claim", claimRecord({ name: "licence", handMade: true, releasing: true }));
     await world.settle();
     assert.equal(await admitPod(world, pod("licence")), "");
   });

@@ -31,7 +31,7 @@ async function opened(...blocks: readonly Partial<Block>[]): Promise<World> {
       holes: [],
       granted: true,
     };
-    await world.authority.create("block", { ...base, ...block });
+    await world.realStore.create("block", { ...base, ...block });
   }
   await world.settle();
   return world;
@@ -100,15 +100,15 @@ describe("a pool with blocks", () => {
     );
     const claim = claimRecord({ addresses: addrs("10.20.0.70") });
     for (const one of reservationsOf(claim))
-      await world.authority.create("reservation", { ...one, pool: "web" });
+      await world.realStore.create("reservation", { ...one, pool: "web" });
     await world.settle();
     assert.match(
       await removal(),
       /it still holds 10\.20\.0\.70 .*; pool web is in use: nodes have 10\.20\.0\.16\/28/,
     );
-    for (const seen of await world.all("reservation")) await world.authority.remove("reservation", seen);
+    for (const seen of await world.all("reservation")) await world.realStore.remove("reservation", seen);
     for (const seen of await world.all("block"))
-      await world.authority.replace("block", seen, { ...seen.record, releasedAt: 5 });
+      await world.realStore.replace("block", seen, { ...seen.record, releasedAt: 5 });
     await world.settle();
     assert.equal(await removal(), "");
   });

@@ -53,8 +53,8 @@ describe("a pool in use", () => {
     const kept = async (name: string, address: string, ttlMs: number | null) => {
       const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs } as const;
       const claim = claimRecord({ name, nonce: name, addresses: addrs(address), retained, retention });
-      await world.authority.create("claim", claim);
-      for (const one of reservationsOf(claim)) await world.authority.create("reservation", one);
+      await world.realStore.create("claim", claim);
+      for (const one of reservationsOf(claim)) await world.realStore.create("reservation", one);
     };
     await kept("a", "10.20.0.70", 3_600_000);
     await world.settle();
@@ -69,7 +69,7 @@ describe("a pool in use", () => {
     await using world = await opened();
     const claim = claimRecord({ name: "a", addresses: addrs("10.20.0.70") });
     for (const one of reservationsOf(claim))
-      await world.authority.create("reservation", { ...one, releasedAt: world.clock.now() });
+      await world.realStore.create("reservation", { ...one, releasedAt: world.clock.now() });
     await world.settle();
     const without = poolObject("db", { ranges: [{ cidr: "10.20.0.0/24", exclude: ["10.20.0.70"] }] });
     assert.equal(await said(world, without, { operation: "UPDATE" }), "");

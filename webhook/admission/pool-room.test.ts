@@ -31,7 +31,7 @@ function reviewer(world: World) {
 
 async function worldWith(pools: readonly PoolRecord[], blocks: readonly Partial<Block>[]): Promise<World> {
   const world = await openWorld({ pools });
-  for (const block of blocks) await world.authority.create("block", { ...BLOCK, ...block });
+  for (const block of blocks) await world.realStore.create("block", { ...BLOCK, ...block });
   return world;
 }
 
@@ -50,7 +50,7 @@ describe("a pool that takes addresses, or lets go of some", () => {
     assert.equal(await said("over", ranges({ exclude: ["10.60.0.100"] })), "");
     const [stored] = await world.all("block");
     assert.ok(stored);
-    await world.authority.replace("block", stored, { ...stored.record, releasedAt: 5 });
+    await world.realStore.replace("block", stored, { ...stored.record, releasedAt: 5 });
     assert.equal(await said("over", ranges()), "", "what cools is nobody's");
   });
 
@@ -75,7 +75,7 @@ describe("a pool that takes addresses, or lets go of some", () => {
     class StoringClock extends HastyClock {
       override async sleep(ms: number): Promise<void> {
         this.advance(ms);
-        if (stores) await world.authority.create("pool", twin("a"));
+        if (stores) await world.realStore.create("pool", twin("a"));
       }
     }
     const clock = new StoringClock();
@@ -91,7 +91,7 @@ describe("a pool that takes addresses, or lets go of some", () => {
     assert.equal(clock.monotonic(), start + 50);
     const [stored] = await world.all("pool");
     assert.ok(stored);
-    await world.authority.remove("pool", stored);
+    await world.realStore.remove("pool", stored);
     stores = false;
     assert.equal(await said("d", { ...twin("d").spec }), "", "that one has gone again");
     assert.equal(await said("e", { ...twin("e").spec }), "", "nobody stored that one");

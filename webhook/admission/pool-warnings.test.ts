@@ -84,7 +84,7 @@ describe("reserved addresses", () => {
       ...{ cidr: "10.20.0.16/28", pool: "lan", node: "node-a", nodeUID: "u", holes: ["10.20.0.30/32"] },
       granted: true,
     };
-    await world.authority.create("block", block);
+    await world.realStore.create("block", block);
     await world.settle();
     assert.deepEqual(await reported(world, { ...spec, reserved: ["10.20.0.3", "10.20.0.30"] }), []);
     assert.deepEqual(await reported(world, { ...spec, reserved: ["10.20.0.20-10.20.0.21", "10.20.0.40"] }), [

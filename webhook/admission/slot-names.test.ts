@@ -129,11 +129,11 @@ describe("a claim made by hand that is called like a slot", () => {
   it("stays its author's where it was there before", async () => {
     await using world = await openWorld({ pools: POOLS });
     const made = claimObject("web-slot-0", { request });
-    const { authority } = world;
+    const { realStore } = world;
     const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "web-slot", ordinal: 0 };
     assert.equal(await said(world, claimObject("web-slot-0", { request, identity })), "");
     assert.equal(await said(world, made), "", "sent again, for somebody else");
-    assert.equal((await authority.get("claim", "shop/web-slot-0"))?.record.identity.kind, "Pod");
+    assert.equal((await realStore.get("claim", "shop/web-slot-0"))?.record.identity.kind, "Pod");
     assert.equal(await admitPod(world, pod("web-slot-0")), "10.20.0.80");
   });
 });

@@ -46,10 +46,10 @@ async function admitted(world: World, address: string): Promise<string | undefin
 /** The claim as it is once its last pod is gone. */
 async function leaveFree(world: World): Promise<void> {
   await admitted(world, "10.30.0.9");
-  const seen = await world.authority.get("claim", "shop/web-slot-0");
+  const seen = await world.realStore.get("claim", "shop/web-slot-0");
   assert.ok(seen !== undefined);
   const { binding: _, ...free } = seen.record;
-  await world.authority.replace("claim", seen, free);
+  await world.realStore.replace("claim", seen, free);
 }
 
 describe("pods of one Deployment whose template changes while they are admitted", () => {
@@ -73,7 +73,7 @@ describe("pods of one Deployment whose template changes while they are admitted"
         for (const { address, got } of winners) assert.equal(got, address, `seed ${seed}`);
         assert.ok(winners.length <= 1, `seed ${seed}`);
         for (const { address } of winners) {
-          const { claim } = (await world.authority.get("reservation", address))?.record ?? {};
+          const { claim } = (await world.realStore.get("reservation", address))?.record ?? {};
           assert.equal(claim?.name, "web-slot-0", `seed ${seed}`);
         }
       }

@@ -144,7 +144,7 @@ describe("a template whose pods no pool serves", () => {
     const object = asking("DaemonSet", named("db"));
     assert.match(await said(world, object), /there are no pools yet/);
     const catchUp = async () => {
-      await world.authority.create("pool", DB_POOL);
+      await world.realStore.create("pool", DB_POOL);
       await world.settle();
       return true;
     };

@@ -56,10 +56,10 @@ async function lives(
   const [claim] = await world.all("claim");
   assert.ok(claim !== undefined);
   const binding = bindingTo(name, "node-a", { token: annotations["berth.dev/token"] ?? "" });
-  const bound = await world.authority.replace("claim", claim, { ...claim.record, binding });
+  const bound = await world.realStore.replace("claim", claim, { ...claim.record, binding });
   assert.ok(bound.kind === "replaced");
   const attachment = attachmentOf(name, { detached: true });
-  await world.authority.report(bound.stored, { phase: "Detached", attachment });
+  await world.realStore.report(bound.stored, { phase: "Detached", attachment });
   await send(world, "/validate/pods", made, { operation: "DELETE" });
   await settleDown(world);
   return {

@@ -19,7 +19,7 @@ async function said(world: World, object: Json, over = {}): Promise<string> {
 }
 
 async function stored(world: World, key = "shop/licence") {
-  return (await world.authority.get("claim", key))?.record;
+  return (await world.realStore.get("claim", key))?.record;
 }
 
 /** What it is asked for first is not there yet. */
@@ -44,14 +44,14 @@ function overtaken(store: Store, act: () => Promise<void>): Store {
 describe("a claim that is deleted", () => {
   async function used(world: World, detached: boolean): Promise<void> {
     await said(world, resolved(["10.20.0.70"]));
-    const seen = await world.authority.get("claim", "shop/licence");
+    const seen = await world.realStore.get("claim", "shop/licence");
     assert.ok(seen);
-    const bound = await world.authority.replace("claim", seen, {
+    const bound = await world.realStore.replace("claim", seen, {
       ...seen.record,
       binding: bindingTo("licence", "node-a"),
     });
     assert.ok(bound.kind === "replaced");
-    await world.authority.report(bound.stored, {
+    await world.realStore.report(bound.stored, {
       phase: "Attached",
       attachment: attachmentOf("licence", { detached }),
     });
@@ -101,7 +101,7 @@ describe("a claim that is deleted", () => {
     await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": "10.20.0.71" } }));
     const validate = validateClaims({
       ...world.admission,
-      context: { ...world.context, store: blindOnce(world.authority) },
+      context: { ...world.context, store: blindOnce(world.realStore) },
     });
     assert.equal(
       deniedAs(await validate(review(resolved(["10.20.0.70"])), new AbortController().signal)),
@@ -126,9 +126,9 @@ describe("a claim that is deleted while its addresses are reserved", () => {
   ] as const) {
     it(title, async () => {
       await using world = await openWorld({ pools: POOLS });
-      const store = overtaken(world.authority, async () => {
-        const made = await world.authority.get("claim", "shop/licence");
-        if (made !== undefined) await world.authority.remove("claim", made);
+      const store = overtaken(world.realStore, async () => {
+        const made = await world.realStore.get("claim", "shop/licence");
+        if (made !== undefined) await world.realStore.remove("claim", made);
         if (next !== undefined)
           await admitPod(world, pod("licence", { annotations: { "berth.dev/ips": next } }));
       });

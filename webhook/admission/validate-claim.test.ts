@@ -22,7 +22,7 @@ async function said(world: World, object: Json, over = {}): Promise<string> {
 }
 
 async function stored(world: World, key = "shop/licence") {
-  return (await world.authority.get("claim", key))?.record;
+  return (await world.realStore.get("claim", key))?.record;
 }
 
 describe("a claim made by hand", () => {

@@ -46,12 +46,12 @@ describe("a StatefulSet that is refused half-way", () => {
       deniedAs(await send(world, "/validate/workloads", SET)),
       /^ADDRESS_TAKEN: pod mysql-1: address 10\.20\.0\.71 in pool "db" is held by shop\/other/,
     );
-    const claim = await world.authority.get("claim", "shop/mysql-0");
+    const claim = await world.realStore.get("claim", "shop/mysql-0");
     assert.equal(claim?.record.retention.whenScaled, "Retain");
     assert.deepEqual(claim.record.binding, bound.binding);
     assert.deepEqual(claim.record.addresses, [addr("10.20.0.70")]);
     const [reservation] = reservationsOf(bound);
-    assert.deepEqual((await world.authority.get("reservation", "10.20.0.70"))?.record, reservation);
+    assert.deepEqual((await world.realStore.get("reservation", "10.20.0.70"))?.record, reservation);
   });
 
   it("does not give back what came to be used meanwhile, though it made it", async () => {
@@ -66,7 +66,7 @@ describe("a StatefulSet that is refused half-way", () => {
       });
     await using world = await openWorld({ pools: [DB_POOL], wrap });
     assert.equal((await send(world, "/validate/workloads", SET)).allowed, false);
-    const claim = await world.authority.get("claim", "shop/mysql-0");
+    const claim = await world.realStore.get("claim", "shop/mysql-0");
     assert.deepEqual(claim?.record.binding, binding);
     assert.equal(claim.record.releasing, undefined);
   });

@@ -149,9 +149,9 @@ describe("a StatefulSet", () => {
   it("with another list changes nothing yet, and warns where a pod still runs", async () => {
     await using world = await openWorld({ pools: POOLS });
     await said(world, set(2, LIST));
-    const seen = await world.authority.get("claim", "shop/mysql-1");
+    const seen = await world.realStore.get("claim", "shop/mysql-1");
     assert.ok(seen);
-    await world.authority.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-1", "node-a") });
+    await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo("mysql-1", "node-a") });
     await world.settle();
     const other = set(2, { [IPS]: "10.20.0.80;10.20.0.81" });
     const warning =
@@ -160,10 +160,10 @@ describe("a StatefulSet", () => {
     assert.equal(await said(world, other, { operation: "UPDATE" }), `${keeps(0)} | ${warning}`);
     const before = { "shop/mysql-0": "10.20.0.70", "shop/mysql-1": "10.20.0.71" };
     assert.deepEqual(await world.holdings(), before);
-    const bound = await world.authority.get("claim", "shop/mysql-1");
+    const bound = await world.realStore.get("claim", "shop/mysql-1");
     assert.ok(bound);
     const attachment = attachmentOf("mysql-1", { detached: true });
-    await world.authority.report(bound, { phase: "Detached", attachment });
+    await world.realStore.report(bound, { phase: "Detached", attachment });
     await world.settle();
     assert.equal(await said(world, other, { operation: "UPDATE" }), `${keeps(0)} | ${keeps(1)}`);
     assert.deepEqual(await world.holdings(), before, "until their pods are made anew");

@@ -32,7 +32,7 @@ function failingOnce(store: Store) {
 describe("followRecords", () => {
   it("begins anew after a watch failed, and knows what changed meanwhile", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const { store, seen } = failingOnce(world.authority);
+    const { store, seen } = failingOnce(world.realStore);
     const clock = new ManualClock();
     const errors: unknown[] = [];
     const log: Logger = { ...noopLogger, error: (message, fields) => void errors.push([message, fields]) };
@@ -42,7 +42,7 @@ describe("followRecords", () => {
     await eventLoopTurns();
     assert.deepEqual(errors, [["records are not followed any more; begins anew", { error: "a defect" }]]);
     assert.equal(seen.under, 0, "the watches of the other kinds have ended too");
-    await world.authority.create("claim", claimRecord());
+    await world.realStore.create("claim", claimRecord());
     await eventLoopTurns();
     assert.equal(cache.claim("shop/mysql-0"), undefined);
     clock.advance(5_000);

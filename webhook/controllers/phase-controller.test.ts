@@ -55,12 +55,12 @@ describe("a phase in the status", () => {
     await using world = await openWorld({ clock: new ManualClock() });
     const { controller, written } = startOn(world);
     const status = { phase: "Attached", attachment: attachmentOf("mysql-0", { detached: true }) } as const;
-    await world.authority.create("claim", claimRecord({ status }));
+    await world.realStore.create("claim", claimRecord({ status }));
     await world.settle();
     await pass(world, 4_000);
     const seen = world.cache.claim("shop/mysql-0");
     assert.ok(seen);
-    await world.authority.replace("claim", seen, claimRecord({ admittedAt: 1, status }));
+    await world.realStore.replace("claim", seen, claimRecord({ admittedAt: 1, status }));
     await world.settle();
     await pass(world, 4_999);
     assert.deepEqual(written, []);
@@ -76,12 +76,12 @@ describe("a phase in the status", () => {
     await using world = await openWorld({ clock: new ManualClock() });
     const { controller, written } = startOn(world);
     const binding = bindingTo("mysql-0", "node-a");
-    await world.authority.create("claim", claimRecord({ binding }));
+    await world.realStore.create("claim", claimRecord({ binding }));
     await world.settle();
     await pass(world, 4_999);
     const seen = world.cache.claim("shop/mysql-0");
     assert.ok(seen);
-    await world.authority.report(seen, { phase: "Attached", attachment: attachmentOf("mysql-0") });
+    await world.realStore.report(seen, { phase: "Attached", attachment: attachmentOf("mysql-0") });
     await world.settle();
     await pass(world, 60_000);
     assert.deepEqual(written, []);
@@ -90,13 +90,13 @@ describe("a phase in the status", () => {
 
   it("is written ten times a second at most, and first for what changes now", async () => {
     await using world = await openWorld({ clock: new ManualClock() });
-    for (const claim of claims(30)) await world.authority.create("claim", claim);
+    for (const claim of claims(30)) await world.realStore.create("claim", claim);
     await world.settle();
     const { controller, written } = startOn(world);
     await eventLoopTurns(20);
     await pass(world, 5_000);
     assert.deepEqual(written, ["old-0 Reserved"]);
-    await world.authority.create("claim", claimRecord({ name: "fresh", status: UNREPORTED }));
+    await world.realStore.create("claim", claimRecord({ name: "fresh", status: UNREPORTED }));
     await world.settle();
     for (let tenth = 0; tenth < 10; tenth++) await pass(world, 100);
     assert.equal(written.length, 11);
@@ -108,7 +108,7 @@ describe("a phase in the status", () => {
 
   it("is judged again after a conflict, and tried again after a fault when the others have waited too", async () => {
     await using world = await openWorld({ clock: new ManualClock() });
-    for (const claim of claims(2)) await world.authority.create("claim", claim);
+    for (const claim of claims(2)) await world.realStore.create("claim", claim);
     await world.settle();
     const outcomes = [
       async () => ({ kind: "conflict" }) as const,
@@ -138,7 +138,7 @@ describe("a phase in the status", () => {
   it("is written by the leader alone, who looks at all claims when it comes to lead", async () => {
     await using world = await openWorld({ clock: new ManualClock() });
     const { controller, written, leadership } = startOn(world, { leads: false });
-    await world.authority.create("claim", claimRecord({ status: UNREPORTED }));
+    await world.realStore.create("claim", claimRecord({ status: UNREPORTED }));
     await world.settle();
     await pass(world, 60_000);
     assert.deepEqual(written, []);

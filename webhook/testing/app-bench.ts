@@ -56,8 +56,8 @@ export class AppBench {
   }
 
   async #serve(): Promise<void> {
-    const authority = await issueAuthority(clock);
-    this.#ca = authority.cert;
+    const ca = await issueAuthority(clock);
+    this.#ca = ca.cert;
     const handlers = Object.fromEntries(
       ROUTES.map((route): [string, Handler] => [
         route,
@@ -92,11 +92,7 @@ export class AppBench {
       }),
       host: "127.0.0.1",
       port: 0,
-      certificate: await issueServingCertificate(
-        authority,
-        { dnsNames: [], addresses: ["127.0.0.1"] },
-        clock,
-      ),
+      certificate: await issueServingCertificate(ca, { dnsNames: [], addresses: ["127.0.0.1"] }, clock),
       log: noopLogger,
       clock,
     });

@@ -41,12 +41,12 @@ async function store(world: World, scene: Scene): Promise<void> {
   for (const block of scene.blocks ?? []) {
     const { status, ...record } = block;
     const base = { cidr: "10.0.0.0/28", pool: "web", node: "a", nodeUID: "u", holes: [], granted: true };
-    const made = await world.authority.create("block", { ...base, ...record });
-    if (status !== undefined) await world.authority.reportBlock(made.stored, status);
+    const made = await world.realStore.create("block", { ...base, ...record });
+    if (status !== undefined) await world.realStore.reportBlock(made.stored, status);
   }
   for (const one of scene.claims ?? []) {
     const { name = "", ...more } = typeof one === "string" ? { name: one } : one;
-    await world.authority.create("claim", claimRecord({ name, binding: bindingTo(name, "a"), ...more }));
+    await world.realStore.create("claim", claimRecord({ name, binding: bindingTo(name, "a"), ...more }));
   }
 }
 

@@ -68,7 +68,7 @@ export function distributor(
   nodes: NodeFacts,
   {
     families = ["IPv4"],
-    store = world.authority,
+    store = world.realStore,
   }: { readonly families?: readonly Family[]; readonly store?: Store } = {},
 ): NodeCidrDistributor {
   return new NodeCidrDistributor({ ...world.context, store, view: world.cache }, nodes, { families });

@@ -47,12 +47,9 @@ describe("certificates of etcd on disk", () => {
 
   it("are taken up anew once both of a pair have changed, and not while they do not fit", async () => {
     const clock = createClock();
-    const authority = await issueAuthority(clock);
+    const ca = await issueAuthority(clock);
     const name = { name: "host-a", organization: "berth" };
-    const [first, next] = [
-      await issueClient(authority, name, clock),
-      await issueClient(authority, name, clock),
-    ];
+    const [first, next] = [await issueClient(ca, name, clock), await issueClient(ca, name, clock)];
     write(certFile, first.cert);
     write(keyFile, first.key);
     const files = new CertificateFiles({ endpoints: [], certFile, keyFile });

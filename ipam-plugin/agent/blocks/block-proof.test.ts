@@ -37,20 +37,20 @@ describe("a block that the journal does not know", () => {
 
   it("is never given from when an agent with a journal that is lost has given it back, whenever its word arrives", async () => {
     await bench.grant(ONE);
-    const seen = (await bench.authority.get("block", ONE)) ?? assert.fail();
+    const seen = (await bench.realStore.get("block", ONE)) ?? assert.fail();
     const word = { node: "node-a", used: 0, returnedAt: 1 };
     bench.around = async (write) => {
-      assert.equal((await bench.authority.reportBlock(seen, word)).kind, "replaced");
+      assert.equal((await bench.realStore.reportBlock(seen, word)).kind, "replaced");
       return await write();
     };
     await bench.reporter.look();
     assert.notEqual(bench.given(), "giving");
     await bench.grant("10.0.0.6/31");
-    const other = (await bench.authority.get("block", "10.0.0.6/31")) ?? assert.fail();
+    const other = (await bench.realStore.get("block", "10.0.0.6/31")) ?? assert.fail();
     bench.around = (write) => write();
     await bench.reporter.look();
     assert.equal(node.parts.blocks.get("10.0.0.6/31")?.state, "giving");
-    assert.equal((await bench.authority.reportBlock(other, word)).kind, "conflict", "it comes too late");
+    assert.equal((await bench.realStore.reportBlock(other, word)).kind, "conflict", "it comes too late");
   });
 
   it("waits until the Node object that it was made for counts as fenced, if it is another one than this node's", async () => {
@@ -89,9 +89,9 @@ describe("a block of a node that was fenced", () => {
 
   /** A controller that has seen the node fenced takes the block, as it was then. */
   const fencer = async () => {
-    const seen = (await bench.authority.get("block", ONE)) ?? assert.fail();
+    const seen = (await bench.realStore.get("block", ONE)) ?? assert.fail();
     return () =>
-      giveBack({ store: bench.authority, clock: node.clock }, seen, { kind: "fenced", node: "node-a" });
+      giveBack({ store: bench.realStore, clock: node.clock }, seen, { kind: "fenced", node: "node-a" });
   };
 
   it("is proven anew in each boot, so that a controller which saw the node fenced while it was off comes too late", async () => {

@@ -189,9 +189,9 @@ describe("a block that is given back", () => {
     await bench.grant(ONE);
     await bench.change(ONE, { recalledAt: 1 });
     await bench.hear();
-    const seen = (await bench.authority.get("block", ONE)) ?? assert.fail();
-    await bench.authority.remove("block", seen);
-    await bench.authority.create("block", { ...seen.record, recalledAt: 2 });
+    const seen = (await bench.realStore.get("block", ONE)) ?? assert.fail();
+    await bench.realStore.remove("block", seen);
+    await bench.realStore.create("block", { ...seen.record, recalledAt: 2 });
     await bench.reporter.look();
     assert.equal(await bench.statusOf(ONE), undefined);
     await bench.hear();

@@ -18,7 +18,7 @@ const LOST = new BerthError("STORE_UNAVAILABLE", "no answer");
 
 let node: NodeBench;
 let database: Database;
-let authority: Store;
+let realStore: Store;
 let reporter: BlockReporter;
 /** What the write of a status meets. */
 let fault: Error | undefined;
@@ -27,11 +27,11 @@ let written: number;
 function reporterOfNode(): BlockReporter {
   const { blocks, blockFollower: follower, clock, log } = node.parts;
   const store: Pick<Store, "get" | "reportBlock"> = {
-    get: (kind, key) => authority.get(kind, key),
+    get: (kind, key) => realStore.get(kind, key),
     reportBlock: async (seen, status) => {
       if (fault !== undefined) throw fault;
       written++;
-      return await authority.reportBlock(seen, status);
+      return await realStore.reportBlock(seen, status);
     },
   };
   return new BlockReporter({ source: node.blockSource, blocks, follower, store, node: "node-a", clock, log });
@@ -39,23 +39,23 @@ function reporterOfNode(): BlockReporter {
 
 async function hear(): Promise<void> {
   node.blockSource.records.clear();
-  for await (const stored of authority.list("block")) node.blockSource.records.set(stored.key, stored);
+  for await (const stored of realStore.list("block")) node.blockSource.records.set(stored.key, stored);
   await node.hearBlocks();
 }
 
 async function change(cidr: string, over: Partial<Block>): Promise<void> {
-  const seen = (await authority.get("block", cidr)) ?? assert.fail(cidr);
-  assert.equal((await authority.replace("block", seen, { ...seen.record, ...over })).kind, "replaced");
+  const seen = (await realStore.get("block", cidr)) ?? assert.fail(cidr);
+  assert.equal((await realStore.replace("block", seen, { ...seen.record, ...over })).kind, "replaced");
   await hear();
 }
 
 async function grant(cidr: string, more: Partial<Block> = {}): Promise<void> {
   const record = { cidr, pool: "db", node: "node-a", nodeUID: "u", holes: [], granted: true, ...more };
-  assert.equal((await authority.create("block", record)).kind, "created");
+  assert.equal((await realStore.create("block", record)).kind, "created");
   await hear();
 }
 
-const returned = async () => (await authority.get("block", FOUR))?.record.status?.returnedAddresses ?? [];
+const returned = async () => (await realStore.get("block", FOUR))?.record.status?.returnedAddresses ?? [];
 const attached = () =>
   node.parts.attachments.attached().flatMap(({ result }) => result.addresses.map((one) => one.address));
 
@@ -65,7 +65,7 @@ describe("addresses of a block that are given back one by one", () => {
     node.ipam = { pools: ["db"] };
     node.blockSource.stored.set("db", parsed(poolRecord("db", "10.0.0.0/24", { blockSize: { ipv4: 30 } })));
     database = openDatabase(":memory:");
-    authority = openSqliteStore(database, {
+    realStore = openSqliteStore(database, {
       clock: node.clock,
       random: new SeededRandom(1),
       log: noopLogger,
@@ -77,7 +77,7 @@ describe("addresses of a block that are given back one by one", () => {
   });
   afterEach(async () => {
     await node.close();
-    await authority.close();
+    await realStore.close();
     database.close();
   });
 
@@ -150,13 +150,13 @@ describe("addresses of a block that are given back one by one", () => {
   });
 
   it("are not given by a journal that is new, whose watch has not heard of the lost one's word", async () => {
-    node.blockSource.statuses = { node: "node-a", store: authority };
+    node.blockSource.statuses = { node: "node-a", store: realStore };
     await node.restart();
     reporter = reporterOfNode();
     await grant("10.0.0.8/30");
-    const late = (await authority.get("block", "10.0.0.8/30")) ?? assert.fail();
+    const late = (await realStore.get("block", "10.0.0.8/30")) ?? assert.fail();
     const words = { node: "node-a", used: 0, returnedAddresses: [addr("10.0.0.9")] };
-    assert.equal((await authority.reportBlock(late, words)).kind, "replaced");
+    assert.equal((await realStore.reportBlock(late, words)).kind, "replaced");
     await reporter.look();
     const entry = node.parts.blocks.get("10.0.0.8/30");
     assert.deepEqual([entry?.state, entry?.space.available], ["giving", 3]);
@@ -168,7 +168,7 @@ describe("addresses of a block that are given back one by one", () => {
     await reporter.look();
     await change(FOUR, { recalledAt: 1 });
     await reporter.look();
-    const { status } = (await authority.get("block", FOUR))?.record ?? {};
+    const { status } = (await realStore.get("block", FOUR))?.record ?? {};
     assert.deepEqual(status?.returnedAddresses, ["10.0.0.7"]);
     assert.notEqual(status?.returnedAt, undefined);
   });

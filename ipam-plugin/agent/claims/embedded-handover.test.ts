@@ -23,10 +23,10 @@ import { EmbeddedClaims } from "./embedded.ts";
 
 /** The store, where somebody acts just before the reservation of a claim is looked at. */
 function altering(world: World, before: () => Promise<void>): Store {
-  return overlay(world.authority, {
+  return overlay(world.realStore, {
     get: async (kind, key) => {
       if (kind === "reservation") await before();
-      return await world.authority.get(kind, key);
+      return await world.realStore.get(kind, key);
     },
   });
 }
@@ -34,14 +34,14 @@ function altering(world: World, before: () => Promise<void>): Store {
 /** Somebody gives the claim another address just before it is reported. */
 function changingBeforeReport(world: World, key: string, address: string): Store {
   const addresses = addrs(address);
-  const { authority } = world;
-  return overlay(authority, {
+  const { realStore } = world;
+  return overlay(realStore, {
     report: async (seen, status) => {
-      const now = await authority.get("claim", key);
+      const now = await realStore.get("claim", key);
       if (now !== undefined && now.record.addresses[0] !== addresses[0]) {
-        await authority.replace("claim", now, { ...now.record, addresses });
+        await realStore.replace("claim", now, { ...now.record, addresses });
       }
-      return await authority.report(seen, status);
+      return await realStore.report(seen, status);
     },
   });
 }
@@ -135,7 +135,7 @@ describe("Claims, from one sandbox to the next", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
     const abort = new AbortController();
-    const store = overlay(world.authority, {
+    const store = overlay(world.realStore, {
       report: async () => {
         abort.abort();
         return { kind: "conflict" };

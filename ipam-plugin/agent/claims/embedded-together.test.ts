@@ -68,7 +68,7 @@ async function takeUnseen(world: World, address: string): Promise<void> {
   const claim = { namespace: "shop", name: `other-${address}` };
   const [first] = addrs(address);
   assert.ok(first !== undefined);
-  await world.authority.create("reservation", { address: first, pool: "lan", claim, nonce: address });
+  await world.realStore.create("reservation", { address: first, pool: "lan", claim, nonce: address });
 }
 
 const words = (got: unknown) => (isRefusal(got as never) ? (got as { message: string }).message : got);
@@ -116,7 +116,7 @@ describe("a claim that an ADD makes where the store writes it with its address",
     const next = await made(claims, other);
     await claims.detached({ claim: "shop/b", pod: other.pod, attachment: other.attachment });
     const seen = await claimAt(world, "shop/b");
-    await world.authority.remove("claim", seen);
+    await world.realStore.remove("claim", seen);
     assert.match(String(words(await claims.attach(next, other, LIVE))), /there is no claim shop\/b/);
   });
 
@@ -156,7 +156,7 @@ describe("a claim that an ADD makes where the store writes it with its address",
     assert.ok(address !== undefined);
     const claim = { namespace: "shop", name: "old" };
     const releasedAt = world.clock.now() - 1;
-    await world.authority.create("reservation", { address, pool: "lan", claim, nonce: "n", releasedAt });
+    await world.realStore.create("reservation", { address, pool: "lan", claim, nonce: "n", releasedAt });
     await world.settle();
     const asked = request("a", { addresses: [address] });
     assert.equal((await claims.attach(await made(claims, asked), asked, LIVE)).kind, "claimed");

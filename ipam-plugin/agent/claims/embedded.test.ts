@@ -48,7 +48,7 @@ describe("Claims", () => {
       routes: [{ dst: "0.0.0.0/0" }],
       dns: { nameservers: ["10.20.0.2"] },
     });
-    const claim = await world.authority.get("claim", "shop/a");
+    const claim = await world.realStore.get("claim", "shop/a");
     assert.equal(claim?.record.binding?.podUID, "uid-a");
     assert.equal(claim?.record.binding?.node, "here");
   });
@@ -113,7 +113,7 @@ describe("Claims", () => {
       ["c"],
     );
     await world.collector().judgeClaim(await claimAt(world, "shop/c"));
-    assert.equal(await world.authority.get("claim", "shop/c"), undefined);
+    assert.equal(await world.realStore.get("claim", "shop/c"), undefined);
   });
 
   it("gives it to the first interface that asks, and to the same one again", async () => {
@@ -183,7 +183,7 @@ describe("Claims", () => {
       "CLAIM_BUSY: claim shop/mysql-0 is kept for StatefulSet mysql, ordinal 0, and this pod did not ask for it: it gets no address of other under this name before the claim is released; wait, or give this pod another name",
     );
     const held = [];
-    for await (const { record } of world.authority.list("reservation")) held.push(record.address);
+    for await (const { record } of world.realStore.list("reservation")) held.push(record.address);
     assert.deepEqual(held, addrs("10.20.0.70"));
   });
 
@@ -203,14 +203,14 @@ describe("Claims", () => {
   it("binds a claim and says which sandbox has it in one write", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");
-    const { authority, context } = world;
+    const { realStore, context } = world;
     let writes = 0;
-    const store = overlay(authority, {
+    const store = overlay(realStore, {
       replace: async () => assert.fail("replace"),
       report: async () => assert.fail("report"),
       replaceClaim: async (seen, next) => {
         writes++;
-        return (await authority.replaceClaim?.(seen, next)) ?? assert.fail("the store cannot");
+        return (await realStore.replaceClaim?.(seen, next)) ?? assert.fail("the store cannot");
       },
     });
     const claims = new EmbeddedClaims({ ...optionsOf(world), context: { ...context, store } });

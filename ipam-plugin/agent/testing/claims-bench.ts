@@ -69,9 +69,9 @@ export async function assignedClaim(claims: EmbeddedClaims, request: AttachReque
   return got as ClaimResult;
 }
 
-/** The claim as the authority has it; throws if there is none. */
+/** The claim as the store has it; throws if there is none. */
 export async function claimAt(world: World, key: string): Promise<Stored<"claim">> {
-  const stored = await world.authority.get("claim", key);
+  const stored = await world.realStore.get("claim", key);
   if (stored === undefined) throw new Error(`no claim ${key}`);
   return stored;
 }

@@ -19,12 +19,12 @@ const NEVER = new AbortController().signal;
 
 type Reporting = (real: Store["report"], ...of: Parameters<Store["report"]>) => ReturnType<Store["report"]>;
 
-/** The claims of one node, over a store that is the authority and a view that hears of it when the test says so. */
+/** The claims of one node, over a store and a view that hears of it when the test says so. */
 export class NodeWorld {
   readonly world: World;
   readonly view: PlainView;
   claims: NodeClaims;
-  /** Reads and writes of the authority, `get shop/a`. */
+  /** Reads and writes of the store, `get shop/a`. */
   readonly calls: string[] = [];
   readonly suspects: string[] = [];
   readonly warnings: LogFields[] = [];
@@ -111,9 +111,9 @@ export class NodeWorld {
     this.view.seePod({ namespace: "shop", name }, undefined);
   }
 
-  /** The view hears of what the authority has. */
+  /** The view hears of what the store has. */
   async hear(name: string): Promise<void> {
-    const now = await this.world.authority.get("claim", `shop/${name}`);
+    const now = await this.world.realStore.get("claim", `shop/${name}`);
     this.view.seeClaim(`shop/${name}`, now?.record.binding?.node === NODE ? now : undefined);
   }
 
@@ -150,7 +150,7 @@ export class NodeWorld {
 
   /** `Attached box-a for uid-a` */
   async status(name: string): Promise<string> {
-    const found = await this.world.authority.get("claim", `shop/${name}`);
+    const found = await this.world.realStore.get("claim", `shop/${name}`);
     const { phase, attachment } = found?.record.status ?? {};
     return attachment === undefined
       ? `${phase}`
@@ -162,15 +162,15 @@ export class NodeWorld {
   }
 
   #store(): Pick<Store, "get" | "report"> {
-    const { authority } = this.world;
+    const { realStore } = this.world;
     return {
       get: async (kind, key) => {
         this.calls.push(`get ${key}`);
-        return await authority.get(kind, key);
+        return await realStore.get(kind, key);
       },
       report: async (seen, status) => {
         this.calls.push(`report ${seen.key} ${status.phase}`);
-        const real: Store["report"] = (of, as) => authority.report(of, as);
+        const real: Store["report"] = (of, as) => realStore.report(of, as);
         return await (this.reporting?.(real, seen, status) ?? real(seen, status));
       },
     };

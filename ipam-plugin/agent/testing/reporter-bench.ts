@@ -15,7 +15,7 @@ export const ONE = "10.0.0.4/31";
 /** A node with blocks of pool db, the store that has them, and the reporter between the two. */
 export class ReporterBench {
   readonly node: NodeBench;
-  readonly authority: Store;
+  readonly realStore: Store;
   /** What happens around the write of a status. */
   around: (write: () => ReturnType<Store["reportBlock"]>) => ReturnType<Store["reportBlock"]> = (write) =>
     write();
@@ -31,7 +31,7 @@ export class ReporterBench {
     node.blockSource.stored.set("db", parsed(poolRecord("db", "10.0.0.0/24", { blockSize: { ipv4: 31 } })));
     this.#database = openDatabase(":memory:");
     const random = new SeededRandom(1);
-    this.authority = openSqliteStore(this.#database, { clock: node.clock, random, log: noopLogger });
+    this.realStore = openSqliteStore(this.#database, { clock: node.clock, random, log: noopLogger });
     this.reporter = this.reporterOfNode();
   }
 
@@ -41,17 +41,17 @@ export class ReporterBench {
 
   async close(): Promise<void> {
     await this.node.close();
-    await this.authority.close();
+    await this.realStore.close();
     this.#database.close();
   }
 
   reporterOfNode(): BlockReporter {
     const { blocks, blockFollower: follower, clock, log } = this.node.parts;
     const store: Pick<Store, "get" | "reportBlock"> = {
-      get: (kind, key) => this.authority.get(kind, key),
+      get: (kind, key) => this.realStore.get(kind, key),
       reportBlock: (seen, status) => {
         this.written++;
-        return this.around(() => this.authority.reportBlock(seen, status));
+        return this.around(() => this.realStore.reportBlock(seen, status));
       },
     };
     const source = this.node.blockSource;
@@ -68,26 +68,26 @@ export class ReporterBench {
   async grant(...cidrs: readonly string[]): Promise<void> {
     for (const cidr of cidrs) {
       const record = { cidr, pool: "db", node: "node-a", nodeUID: "u", holes: [], granted: true };
-      assert.equal((await this.authority.create("block", record)).kind, "created");
+      assert.equal((await this.realStore.create("block", record)).kind, "created");
     }
     await this.hear();
   }
 
   async change(cidr: string, over: Partial<Block>): Promise<void> {
-    const seen = (await this.authority.get("block", cidr)) ?? assert.fail(cidr);
-    assert.equal((await this.authority.replace("block", seen, { ...seen.record, ...over })).kind, "replaced");
+    const seen = (await this.realStore.get("block", cidr)) ?? assert.fail(cidr);
+    assert.equal((await this.realStore.replace("block", seen, { ...seen.record, ...over })).kind, "replaced");
   }
 
-  /** The watch has come as far as the authority. */
+  /** The watch has come as far as the store. */
   async hear(): Promise<void> {
     const { records } = this.node.blockSource;
     records.clear();
-    for await (const stored of this.authority.list("block")) records.set(stored.key, stored);
+    for await (const stored of this.realStore.list("block")) records.set(stored.key, stored);
     await this.node.hearBlocks();
   }
 
   async statusOf(cidr: string): Promise<Block["status"]> {
-    return (await this.authority.get("block", cidr))?.record.status;
+    return (await this.realStore.get("block", cidr))?.record.status;
   }
 
   async isReturned(cidr: string): Promise<boolean> {

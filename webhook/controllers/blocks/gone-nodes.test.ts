@@ -11,7 +11,7 @@ async function reported(blocks: readonly Partial<Block>[], ...nodes: readonly st
   await using world = await openWorld({ pools });
   for (const [n, block] of blocks.entries()) {
     const base = { cidr: `10.0.0.${n * 4}/30`, pool: "web", nodeUID: "u", holes: [], granted: true };
-    await world.authority.create("block", { ...base, node: "a", ...block });
+    await world.realStore.create("block", { ...base, node: "a", ...block });
   }
   await world.settle();
   return [...notesOfGoneNodes(world.cache, (node) => nodes.includes(node)).values()];

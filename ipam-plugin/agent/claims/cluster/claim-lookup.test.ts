@@ -54,10 +54,10 @@ describe("the claim of a pod", () => {
   });
 
   it("is for the interface of its pool's network, and none for the others; without such an interface it is refused", async () => {
-    const db = await node.world.authority.get("pool", "db");
+    const db = await node.world.realStore.get("pool", "db");
     assert.ok(db);
     const spec = { ...db.record.spec, networks: ["shop/vlan10"] };
-    await node.world.authority.replace("pool", db, { ...db.record, spec });
+    await node.world.realStore.replace("pool", db, { ...db.record, spec });
     await node.assign("a", "10.20.0.70");
     const words =
       'POOL_FORBIDDEN: pool "db" is for networks shop/vlan10, and net is none of them (its networks)';
@@ -74,11 +74,11 @@ describe("the claim of a pod", () => {
 
   it("is for the interfaces that it names, each with its own addresses, and for no other", async () => {
     await node.assign("a", "10.20.0.70");
-    const seen = (await node.world.authority.get("claim", "shop/a")) ?? assert.fail();
+    const seen = (await node.world.realStore.get("claim", "shop/a")) ?? assert.fail();
     const [address] = seen.record.addresses;
     assert.ok(address);
     const request = { ...seen.record.request, interfaces: { net1: [address] } };
-    await node.world.authority.replace("claim", seen, { ...seen.record, request });
+    await node.world.realStore.replace("claim", seen, { ...seen.record, request });
     await node.hear("a");
     const on = (name: string) =>
       ask("a", { attachment: { network: "net", containerID: "box-a", interface: name } });
@@ -120,11 +120,11 @@ describe("the claim of a pod", () => {
   it("of several is the one that its annotations name", async () => {
     await node.assign("a", "10.20.0.70");
     await node.pin("b", "10.20.0.71");
-    const seen = await node.world.authority.get("claim", "shop/b");
+    const seen = await node.world.realStore.get("claim", "shop/b");
     const { binding } = node.view.claim("shop/a")?.record ?? {};
     assert.ok(seen && binding);
     const record = { ...seen.record, binding: { ...binding, token: "t" } };
-    await node.world.authority.replace("claim", seen, record);
+    await node.world.realStore.replace("claim", seen, record);
     await node.hear("b");
     assert.equal(await found(), "found shop/a");
     const named = { "berth.dev/claim": "b", "berth.dev/token": "t" };

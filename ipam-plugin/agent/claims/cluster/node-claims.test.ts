@@ -81,7 +81,7 @@ describe("an ADD of a pod whose claim is known", () => {
     await node.hear("a");
     const seen = node.view.claim("shop/a");
     assert.ok(seen);
-    await node.world.authority.replace("claim", seen, { ...seen.record, releasing: true });
+    await node.world.realStore.replace("claim", seen, { ...seen.record, releasing: true });
     await node.hear("a");
     assert.equal(
       await node.said(ask("a")),
