@@ -20,7 +20,7 @@ import { reserve } from "./commands/reserve.ts";
 import { up } from "./commands/up.ts";
 import { version } from "./commands/version.ts";
 import { who } from "./commands/who.ts";
-import { requirePrivate } from "./embedded/private-folder.ts";
+import { requirePrivate } from "./embedded/require-private-folder.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { usageError, waitMsOf } from "./terminal/flags.ts";

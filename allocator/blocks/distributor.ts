@@ -24,7 +24,7 @@ import { finishGrant, grantBlocks } from "./grant.ts";
 import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
 import { blocksToDoubt } from "./stale-use.ts";
-import { UnansweredRequests } from "./unanswered-asks.ts";
+import { UnansweredRequests } from "./unanswered-requests.ts";
 import { UnprovenBlocks } from "./unproven-blocks.ts";
 
 /** What the distributor goes by besides the records. */

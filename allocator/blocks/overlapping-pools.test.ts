@@ -15,7 +15,7 @@ import {
 import { runsOf } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isOwnedIn } from "../cache/block-index.ts";
-import { dryRun } from "../demand/dry-run.ts";
+import { dryRun } from "../demand/allocation-dry-run.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { bind } from "../lifecycle/bind.ts";
 import { blockAgainst, isInGrantedBlock } from "../lifecycle/block-conflict.ts";

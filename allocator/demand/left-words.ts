@@ -7,7 +7,7 @@ import { IPS, POOLS } from "../manifest/annotations.ts";
 import { rowsOf } from "../manifest/dialects.ts";
 import { poolsNamed, type Request } from "../model/address-request.ts";
 import { SYSTEMS, type System } from "../model/dialect.ts";
-import { poolNameIn } from "../planning/pool-choice.ts";
+import { poolNameIn } from "../planning/pool-sources.ts";
 
 /** Of keys with names in them there may be thousands. */
 const MOST_KEYS = 8;

@@ -20,7 +20,7 @@ import { interfacesMeant, providerOf } from "../manifest/nic-keys.ts";
 import { poolsNamed, type Request, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
 import type { Dialects } from "../model/dialect.ts";
 import { FIRST_INTERFACE } from "../model/interfaces.ts";
-import { partOf } from "../planning/pool-choice.ts";
+import { partOf } from "../planning/pool-sources.ts";
 import { leftWords } from "./left-words.ts";
 import { namesOwnIn } from "./named-in-text.ts";
 import { withOwnMacs } from "./own-macs.ts";

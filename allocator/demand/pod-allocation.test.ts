@@ -8,9 +8,9 @@ import { type AllocationRequest, reserve } from "../lifecycle/reserve.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
 import type { Store } from "../store/store.ts";
+import { dryRun } from "./allocation-dry-run.ts";
 import type { AllocationInput } from "./build-request.ts";
 import { predictFromCache } from "./cache-prediction.ts";
-import { dryRun } from "./dry-run.ts";
 import { resolvePod } from "./pod-allocation.ts";
 
 const SELF = { kind: "Pod", apiVersion: "v1", name: "licence" };

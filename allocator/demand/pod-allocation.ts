@@ -17,8 +17,8 @@ import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import { identityOf, type PodIdentity, type PodMetadata } from "../model/identity.ts";
 import type { PodNodes } from "../model/node-terms.ts";
+import { type DryRunResult, dryRun } from "./allocation-dry-run.ts";
 import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
-import { type DryRunResult, dryRun } from "./dry-run.ts";
 import { ownAnnotations } from "./foreign-pools.ts";
 import { dryRunSlot } from "./slots.ts";
 

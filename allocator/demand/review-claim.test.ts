@@ -11,7 +11,7 @@ import { HOLD_TIMEOUT_MS } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import type { Claim } from "../model/claim.ts";
 import { settleAnswer } from "./admitted-pod.ts";
-import { describeDryRun, dryRun } from "./dry-run.ts";
+import { describeDryRun, dryRun } from "./allocation-dry-run.ts";
 
 async function claimOf(world: World, name: string): Promise<Claim> {
   return (await world.realStore.get("claim", `shop/${name}`))?.record ?? assert.fail("no claim");

@@ -12,7 +12,7 @@ import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
 import { formatHolding, parseAddresses } from "../model/interfaces.ts";
 import { settleAnswer } from "./admitted-pod.ts";
-import { dryRun } from "./dry-run.ts";
+import { dryRun } from "./allocation-dry-run.ts";
 import { networksAsked } from "./pod-allocation.ts";
 
 const POOLS = [DB_POOL, poolRecord("lan", "10.30.0.0/24")];

@@ -14,7 +14,7 @@ import { bind } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
 import { settleAnswer } from "./admitted-pod.ts";
-import { describeDryRun } from "./dry-run.ts";
+import { describeDryRun } from "./allocation-dry-run.ts";
 import { allocateSlot, dryRunSlot } from "./slots.ts";
 
 const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");

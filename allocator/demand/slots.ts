@@ -11,7 +11,7 @@ import { type Binding, type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
-import { type DryRunResult, dryRun } from "./dry-run.ts";
+import { type DryRunResult, dryRun } from "./allocation-dry-run.ts";
 
 /**
  * Promises one free slot of a set to the pod that is being admitted: the first whose addresses nobody else has and

@@ -8,7 +8,7 @@ import { poolsNamed, type Request, requestsAddress } from "../model/address-requ
 import type { Identity } from "../model/claim.ts";
 import { COMPLETION_INDEX, identityOf, type PodIdentity, type PodOwner } from "../model/identity.ts";
 import { groupOf, isFollowed } from "../model/workload-kinds.ts";
-import { poolNameIn } from "../planning/pool-choice.ts";
+import { poolNameIn } from "../planning/pool-sources.ts";
 import type { Pool } from "../pool/pool.ts";
 
 /** A pod, or the pods of a template: whose they are, and what they ask for. */

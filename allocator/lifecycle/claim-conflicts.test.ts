@@ -11,7 +11,7 @@ import {
   reservationRecord,
 } from "../../test/support/fixtures.ts";
 import { openWorld } from "../../test/support/world.ts";
-import { dryRun } from "../demand/dry-run.ts";
+import { dryRun } from "../demand/allocation-dry-run.ts";
 import type { Claim } from "../model/claim.ts";
 import { claimConflict } from "./claim-conflicts.ts";
 import { reserve } from "./reserve.ts";

@@ -16,7 +16,7 @@ import {
   reservationRecord,
 } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
-import { dryRun } from "../demand/dry-run.ts";
+import { dryRun } from "../demand/allocation-dry-run.ts";
 import type { Claim } from "../model/claim.ts";
 import { type AllocationRequest, type Reserved, reserve } from "./reserve.ts";
 

@@ -23,7 +23,7 @@ import {
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
-import { decide, type Mode } from "./decision.ts";
+import { decide, type Mode } from "./claim-decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";

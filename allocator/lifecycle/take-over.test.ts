@@ -14,8 +14,8 @@ import {
 } from "../../test/support/fixtures.ts";
 import { overlay } from "../../test/support/overlay.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { dryRun } from "../demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../demand/build-request.ts";
-import { dryRun } from "../demand/dry-run.ts";
 import type { Claim } from "../model/claim.ts";
 import type { Store, Stored } from "../store/store.ts";
 import type { AllocationRequest } from "./allocation-request.ts";

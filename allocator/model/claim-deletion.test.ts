@@ -15,8 +15,8 @@ import {
 } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { readClaim } from "../cache/reader.ts";
+import { dryRun } from "../demand/allocation-dry-run.ts";
 import { predictFromCache } from "../demand/cache-prediction.ts";
-import { dryRun } from "../demand/dry-run.ts";
 import { allocateSlot, dryRunSlot } from "../demand/slots.ts";
 import { release } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";

@@ -31,7 +31,7 @@ import {
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
-import { familiesFor, isIn, partOf, type Source, sourcesFor } from "./pool-choice.ts";
+import { familiesFor, isIn, partOf, type Source, sourcesFor } from "./pool-sources.ts";
 import {
   addressInBlock,
   addressOutside,

@@ -9,7 +9,7 @@ import { pickFree } from "../ip/free-address.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { type EligibilityInput, quotaExceeded } from "./eligibility.ts";
 import { haveCommonNodes, withoutCommonNodes } from "./node-fit.ts";
-import type { Source } from "./pool-choice.ts";
+import type { Source } from "./pool-sources.ts";
 
 interface Wanted {
   readonly families: readonly Family[];

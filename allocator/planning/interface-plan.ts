@@ -10,7 +10,7 @@ import type { Pool } from "../pool/pool.ts";
 import { type Need, poolsForAll } from "./common-nodes.ts";
 import type { Networks } from "./eligibility.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
-import type { Source } from "./pool-choice.ts";
+import type { Source } from "./pool-sources.ts";
 
 /** What is asked for by no name: of which pools, of which families, and what of that is there already. */
 export interface WantedAny {

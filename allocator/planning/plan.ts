@@ -4,7 +4,7 @@ import type { Address, Family } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import type { InterfacePools, Interfaces } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
-import type { PoolConstraints } from "./pool-choice.ts";
+import type { PoolConstraints } from "./pool-sources.ts";
 
 /** What one identity needs, with everything that decides which pools are open to it. */
 export interface AddressConstraints extends PoolConstraints {

@@ -3,7 +3,7 @@
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import { describeDryRun } from "../../allocator/demand/dry-run.ts";
+import { describeDryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { storedOf } from "../../allocator/store/kubernetes/objects.ts";
 import type { Stored } from "../../allocator/store/store.ts";

@@ -5,8 +5,8 @@ import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/bas
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../../allocator/demand/build-request.ts";
-import { dryRun } from "../../allocator/demand/dry-run.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { startCooldownIfDropped } from "../../allocator/lifecycle/release.ts";

@@ -12,7 +12,7 @@ import {
   stackFileOf,
   startingFileOf,
 } from "../backend/stack-file.ts";
-import { ensurePrivate } from "./private-folder.ts";
+import { ensurePrivate } from "./require-private-folder.ts";
 import { dataFolderOf, listenerOn } from "./socket-owner.ts";
 
 /** `sun_path`, without the zero behind it. */

@@ -13,7 +13,7 @@ import type { Arguments } from "../terminal/arguments.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { ETCD_FLAGS, waitMsOf } from "../terminal/flags.ts";
 import { readPools } from "./pools-file.ts";
-import { ensurePrivate } from "./private-folder.ts";
+import { ensurePrivate } from "./require-private-folder.ts";
 
 const OWN_TEXTS = ["socket", "pools", "webhook-port", "node", "log-level", "etcd-certificates"];
 const TEXTS = [...OWN_TEXTS, ...Object.keys(ETCD_FLAGS)];

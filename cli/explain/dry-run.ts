@@ -6,13 +6,13 @@ import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { type Labels, noopLogger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { type DryRunResult, describeKept, dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import {
   type AllocationInput,
   requestFor,
   requestForClaim,
   slotRequests,
 } from "../../allocator/demand/build-request.ts";
-import { type DryRunResult, describeKept, dryRun } from "../../allocator/demand/dry-run.ts";
 import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import {
   isExempt,

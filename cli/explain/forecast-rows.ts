@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../../allocator/base/errors.ts";
-import type { DryRunResult } from "../../allocator/demand/dry-run.ts";
+import type { DryRunResult } from "../../allocator/demand/allocation-dry-run.ts";
 import { poolsNamed, type Request } from "../../allocator/model/address-request.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { formatAddresses } from "../../allocator/model/interfaces.ts";

@@ -18,7 +18,7 @@ import {
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
-import { idleDefaults } from "../../webhook/admission/opt-in.ts";
+import { idleDefaults } from "../../webhook/admission/ignored-defaults.ts";
 import { changed } from "../../webhook/admission/pod-rules.ts";
 import { judgePool } from "../../webhook/admission/pool-rules.ts";
 import { unreadableDefaults } from "../../webhook/admission/validate-namespace.ts";

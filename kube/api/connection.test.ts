@@ -9,7 +9,7 @@ import { KubeConfig } from "@kubernetes/client-node";
 import { createClock } from "../../system/clock.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
-import { eventLoopTurns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { type Connection, connect } from "./connection.ts";
 
 type Authenticator = Parameters<KubeConfig["addAuthenticator"]>[0];

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { eventLoopTurns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import {
   elect,
   type LeaderTerm,

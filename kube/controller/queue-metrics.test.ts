@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { exposed } from "../../test/support/exposed.ts";
-import { eventLoopTurns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { DONE, type Outcome, WorkQueue } from "./workqueue.ts";
 
 describe("what a work queue tells of itself", () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { eventLoopTurns } from "../testing/turns.ts";
+import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { DONE, type Outcome, WorkQueue, type WorkQueueOptions } from "./workqueue.ts";
 
 describe("WorkQueue", () => {

@@ -5,8 +5,8 @@ import { describe, it } from "node:test";
 import { type Clock, type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { CLAIMS } from "../api/resource.ts";
+import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { type Scene, ScriptedConnection } from "../testing/scripted-connection.ts";
-import { eventLoopTurns } from "../testing/turns.ts";
 import { listAndWatch } from "./list-watch.ts";
 
 const event = (type: string, name: string, revision: number) => ({

@@ -5,8 +5,8 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { exposed } from "../../test/support/exposed.ts";
 import { CLAIMS } from "../api/resource.ts";
+import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { type Scene, ScriptedConnection } from "../testing/scripted-connection.ts";
-import { eventLoopTurns } from "../testing/turns.ts";
 import { listAndWatch } from "./list-watch.ts";
 import { WatchMetrics } from "./watch-metrics.ts";
 

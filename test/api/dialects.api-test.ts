@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
-import { isIn } from "../../allocator/planning/pool-choice.ts";
+import { isIn } from "../../allocator/planning/pool-sources.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { PODS, POOLS } from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";

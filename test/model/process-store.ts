@@ -17,7 +17,7 @@ import type {
 } from "../../allocator/store/store.ts";
 import type { MemoryRecords } from "./memory-records.ts";
 import type { Observation, Process } from "./process.ts";
-import { inShort } from "./words.ts";
+import { inShort } from "./record-words.ts";
 
 /** The store as one process has it: every verb is one step. */
 export class ProcessStore implements Store {

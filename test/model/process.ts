@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
-import { inShort } from "./words.ts";
+import { inShort } from "./record-words.ts";
 
 /** One thing that a process has learnt and that may decide what it does next. */
 export interface Observation {

@@ -9,7 +9,7 @@ import { nameOfServing } from "../../allocator/model/claim-workload.ts";
 import { type ClusterState, type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { describeIdentity, isFoundByName } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
-import { warnIgnoredPod } from "./opt-in.ts";
+import { warnIgnoredPod } from "./ignored-defaults.ts";
 
 /** A claim that says whom it is for, who finds a claim by its name and not by what it says. */
 export function warnUnserved(claim: Claim): string[] {

@@ -8,7 +8,7 @@ import { FAMILIES as FAMILIES_KEY, POOLS, readRequest } from "../../allocator/ma
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import { ineligibility } from "../../allocator/planning/eligibility.ts";
-import { poolNameIn, type Source, sourceNamed } from "../../allocator/planning/pool-choice.ts";
+import { poolNameIn, type Source, sourceNamed } from "../../allocator/planning/pool-sources.ts";
 import { noFamily, unknownPool } from "../../allocator/planning/refusal-messages.ts";
 import { familiesOf } from "../../allocator/pool/pool.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { macOn } from "../../allocator/model/interface-macs.ts";
 import { addressesOn, formatHolding } from "../../allocator/model/interfaces.ts";
-import { isIn } from "../../allocator/planning/pool-choice.ts";
+import { isIn } from "../../allocator/planning/pool-sources.ts";
 import { DIALECT_CASES, DIALECT_POOLS, type DialectCase } from "../../test/support/dialect-cases.ts";
 import { addr, parsed, poolRecord } from "../../test/support/fixtures.ts";
 import { deniedAs, pod, review, statefulPod, workload } from "../../test/support/objects.ts";

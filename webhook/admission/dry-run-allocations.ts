@@ -9,7 +9,7 @@ import {
   describeDryRun,
   describeKept,
   dryRun,
-} from "../../allocator/demand/dry-run.ts";
+} from "../../allocator/demand/allocation-dry-run.ts";
 import { fallenBack } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";

@@ -18,9 +18,9 @@ import {
   type Operation,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
-import { admitForeign } from "./foreign-requests.ts";
-import { beforeOf } from "./own-keys.ts";
+import { admitForeign } from "./foreign-review.ts";
 import { changed, missingClaim, movedOn } from "./pod-rules.ts";
+import { beforeOf } from "./unknown-keys.ts";
 
 export async function reviewEmbeddedPod(
   admission: AdmissionContext,

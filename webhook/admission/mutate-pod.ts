@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { describeDryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { isSatisfied } from "../../allocator/demand/cache-prediction.ts";
-import { describeDryRun } from "../../allocator/demand/dry-run.ts";
 import {
   dryRunPod,
   isExempt,
@@ -52,13 +52,13 @@ import {
   type Handler,
 } from "../review/admission-review.ts";
 import { type AdmissionContext, closedNamespace, expectKind, objectOf } from "./admission-context.ts";
-import { judgeAside, ownPod } from "./foreign-requests.ts";
-import { unknownIn } from "./own-keys.ts";
+import { judgeAside, ownPod } from "./foreign-review.ts";
 import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
+import { unknownIn } from "./unknown-keys.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(admission: AdmissionContext): Handler {

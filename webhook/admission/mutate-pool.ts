@@ -11,7 +11,7 @@ import {
 } from "../review/admission-review.ts";
 import { type PatchOp, pointer } from "../review/json-patch.ts";
 import { expectKind, objectOf } from "./admission-context.ts";
-import { beforeOf } from "./own-keys.ts";
+import { beforeOf } from "./unknown-keys.ts";
 
 /**
  * What somebody is told who leaves the size out: nodes have addresses of the pool from now on; of one that is for some pods, those of them

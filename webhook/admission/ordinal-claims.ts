@@ -24,10 +24,10 @@ import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { dryRunAllocations } from "./dry-run-allocations.ts";
 import type { EntriesBefore } from "./entry-exchange.ts";
-import { ownOf } from "./foreign-requests.ts";
-import { beforeOf } from "./own-keys.ts";
+import { ownOf } from "./foreign-review.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
+import { beforeOf } from "./unknown-keys.ts";
 
 /** Warnings, or why not. On the embedded stack the ordinals are reserved there and then, all or none. */
 export async function considerOrdinals(

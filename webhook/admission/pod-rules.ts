@@ -34,7 +34,7 @@ import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { formatHolding, namesOf, parseAddresses } from "../../allocator/model/interfaces.ts";
 import { unconstrained } from "../../allocator/planning/address-plan.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { ownOf } from "./foreign-requests.ts";
+import { ownOf } from "./foreign-review.ts";
 
 /** An opted-in pod that did not pass the mutating webhook would start without its address, or wait for ever. */
 export async function missingClaim(

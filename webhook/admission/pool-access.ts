@@ -6,7 +6,7 @@ import { podTemplate } from "../../allocator/demand/workload-allocation.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { Fields, KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { poolsNamed } from "../../allocator/model/address-request.ts";
-import { poolNameIn } from "../../allocator/planning/pool-choice.ts";
+import { poolNameIn } from "../../allocator/planning/pool-sources.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Connection } from "../../kube/api/connection.ts";

@@ -6,7 +6,7 @@ import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { namespaceOf, type WorkloadState } from "../../allocator/model/cluster-state.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import { type AdmissionContext, objectOf } from "./admission-context.ts";
-import { ownOf } from "./foreign-requests.ts";
+import { ownOf } from "./foreign-review.ts";
 import { tooFewEntries } from "./rollout.ts";
 import { warningsOfLostOrdinals } from "./scale-down.ts";
 

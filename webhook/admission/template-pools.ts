@@ -9,14 +9,14 @@ import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { type AddressConstraints, planAddresses } from "../../allocator/planning/address-plan.ts";
-import { partOf } from "../../allocator/planning/pool-choice.ts";
+import { partOf } from "../../allocator/planning/pool-sources.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { disclosed } from "./disclosure.ts";
-import { beforeOf } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
+import { beforeOf } from "./unknown-keys.ts";
 
 /** As things stand; another pod's end changes it, and often one of the workload's own. */
 const WHILE_IN_USE: ReadonlySet<RefusalCode> = new Set(["ADDRESS_TAKEN", "POOL_EXHAUSTED", "LIMIT_REACHED"]);

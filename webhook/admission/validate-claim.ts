@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { describeDryRun, dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../../allocator/demand/build-request.ts";
-import { describeDryRun, dryRun } from "../../allocator/demand/dry-run.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { isOwnClaim } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
@@ -23,8 +23,8 @@ import {
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { readClaimUpdate } from "./claim-update.ts";
 import { warnMadeAgain, warnPodOfName, warnUnserved } from "./claim-warnings.ts";
-import { unknownIn } from "./own-keys.ts";
 import { isSlotByHand } from "./slot-names.ts";
+import { unknownIn } from "./unknown-keys.ts";
 
 /**
  * `/validate/claims`: claims that people make by hand, to have an address before anything exists that wants it. On

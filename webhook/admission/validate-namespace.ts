@@ -14,10 +14,10 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
 import { warningsOfDefaultPools } from "./default-pools.ts";
-import { foreignInNamespace } from "./foreign-requests.ts";
-import { idleDefaults, warnIgnoredDefaults } from "./opt-in.ts";
-import { unknownIn } from "./own-keys.ts";
+import { foreignInNamespace } from "./foreign-review.ts";
+import { idleDefaults, warnIgnoredDefaults } from "./ignored-defaults.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
+import { unknownIn } from "./unknown-keys.ts";
 
 /** `/validate/namespaces`: the labels that pools select by and the defaults for pods; refuses defaults that nobody can read. */
 export function validateNamespaces(admission: AdmissionContext): Handler {

@@ -12,10 +12,10 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { reviewEmbeddedPod, statusSeen } from "./embedded-pod.ts";
-import { admitForeign, onlyForeign } from "./foreign-requests.ts";
-import { beforeOf } from "./own-keys.ts";
+import { admitForeign, onlyForeign } from "./foreign-review.ts";
 import { assignedChanged, changed, missingClaim } from "./pod-rules.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
+import { beforeOf } from "./unknown-keys.ts";
 
 /**
  * `/validate/pods`: that a pod which asks for an address has a claim, and keeps it. On the embedded stack this is also

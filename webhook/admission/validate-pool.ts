@@ -17,7 +17,6 @@ import {
 import { type AdmissionContext, expectKind, objectOf } from "./admission-context.ts";
 import { ALL_POOLS } from "./disclosure.ts";
 import { warningOfSize } from "./mutate-pool.ts";
-import { beforeOf, unknownIn } from "./own-keys.ts";
 import { changedBlockSize, changedNodeCidrs } from "./pool-blocks.ts";
 import { warningsOfOccupants } from "./pool-occupants.ts";
 import {
@@ -30,6 +29,7 @@ import {
 } from "./pool-rules.ts";
 import { newWarnings } from "./pool-warnings.ts";
 import { PoolsUnderWay } from "./pools-under-way.ts";
+import { beforeOf, unknownIn } from "./unknown-keys.ts";
 
 /** `/validate/pools`: a pool that passes is one that the allocator can use, and takes nothing from anybody. */
 export function validatePools(admission: AdmissionContext): Handler {

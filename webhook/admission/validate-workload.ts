@@ -38,16 +38,16 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from "./admission-context.ts";
 import { dryRunAllocations } from "./dry-run-allocations.ts";
-import { foreignInTemplate, judgeAside, ownOf } from "./foreign-requests.ts";
+import { foreignInTemplate, judgeAside, ownOf } from "./foreign-review.ts";
 import { misplaced } from "./misplaced.ts";
 import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
-import { beforeOf, unknownInTemplate } from "./own-keys.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
 import { warningsOfScale } from "./scale.ts";
 import { warningsOfScaleDown } from "./scale-down.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
 import { judgePools } from "./template-pools.ts";
+import { beforeOf, unknownInTemplate } from "./unknown-keys.ts";
 import { considerUnread } from "./unread-workload.ts";
 import { warningsOfWithdrawal } from "./withdrawn-request.ts";
 

@@ -14,7 +14,7 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { ownOf } from "./foreign-requests.ts";
+import { ownOf } from "./foreign-review.ts";
 import { firstOf } from "./scale-down.ts";
 
 /** Of a template that asked for addresses, and asks no more. `told` of the change otherwise. */

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Change, Kind, Store } from "../../allocator/store/store.ts";
-import { eventLoopTurns } from "../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../kube/testing/event-loop-turns.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { altered } from "../../test/simulation/altered.ts";
 import { claimRecord, DB_POOL } from "../../test/support/fixtures.ts";

@@ -6,7 +6,7 @@ import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import type { LeaderTerm } from "../../kube/controller/leader-election.ts";
-import { eventLoopTurns } from "../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../kube/testing/event-loop-turns.ts";
 import { entries, ordinalAllocation } from "../../test/support/allocation-requests.ts";
 import { ManualClock } from "../../test/support/clock.ts";
 import { claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { eventLoopTurns } from "../../kube/testing/turns.ts";
+import { eventLoopTurns } from "../../kube/testing/event-loop-turns.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { familyOf, parseAddress } from "../../allocator/ip/address.ts";
-import { isIn, partOf } from "../../allocator/planning/pool-choice.ts";
+import { isIn, partOf } from "../../allocator/planning/pool-sources.ts";
 import { DIALECT_POOLS } from "../../test/support/dialect-cases.ts";
 import { addr, parsed } from "../../test/support/fixtures.ts";
 

@@ -2,8 +2,8 @@
 // What a real API server does too rarely to wait for; the rest is the contract, in test/api/store.api-test.ts.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { eventLoopTurns } from "../../../kube/testing/event-loop-turns.ts";
 import { ScriptedConnection } from "../../../kube/testing/scripted-connection.ts";
-import { eventLoopTurns } from "../../../kube/testing/turns.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { type Logger, noopLogger } from "../../base/ports.ts";
 import { RecordCache } from "../../cache/cache.ts";

@@ -10,7 +10,7 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
 import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
-import { type BindDecision, decideBinding } from "./decision.ts";
+import { type BindDecision, decideBinding } from "./bind-decision.ts";
 import { gatherEvidence } from "./facts.ts";
 import { BindingMetrics } from "./metrics.ts";
 import { type Blocker, PodEvents } from "./pod-events.ts";

@@ -6,7 +6,7 @@ import type { Stored } from "../../../allocator/store/store.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
-import { notesOfGoneNodes } from "./gone-nodes.ts";
+import { notesOfGoneNodes } from "./gone-node-notes.ts";
 import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
 import { WaitingPods } from "./waiting-pods.ts";
 

@@ -7,12 +7,12 @@ import { Reflector } from "../../../kube/watch/reflector.ts";
 import { NodeAbsences } from "../../cluster-state/node-grace.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
+import { shortPools, unservedWords } from "./cilium-messages.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
 import { foreignWords } from "./foreign-cidrs.ts";
 import { NodeNotices } from "./node-notices.ts";
 import { CiliumOperator, type Lack } from "./operator.ts";
 import { ciliumPools } from "./situation.ts";
-import { shortPools, unservedWords } from "./words.ts";
 
 /** After so long a definition that is missing is not on its way any more. */
 const UNREAD_MS = 15_000;

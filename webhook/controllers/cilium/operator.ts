@@ -12,7 +12,7 @@ import type { Client } from "../../../kube/api/client.ts";
 import type { Informers, ObservedNode } from "../../cluster-state/informers.ts";
 import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
 import { ExaminedNodes } from "./examined-nodes.ts";
-import { giveBackOfGone } from "./gone-nodes.ts";
+import { giveBackOfGone } from "./gone-cilium-nodes.ts";
 import { grantCidrs, grantsOf, type NodeAbout, type NodeRequest } from "./grant-cidrs.ts";
 import { HeldAddresses } from "./held-addresses.ts";
 import { PLANS, QUIET_MS, usedBy } from "./modes.ts";

@@ -10,8 +10,8 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { NodeAbsences } from "../../cluster-state/node-grace.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { collisionWords, shortageWords } from "./node-cidr-messages.ts";
 import { clusterNode, NodeClient } from "./node-client.ts";
-import { collisionWords, shortageWords } from "./words.ts";
 
 /** Nodes that are told in one pass why they have nothing: thousands may join at once. */
 const MOST_EVENTS = 50;

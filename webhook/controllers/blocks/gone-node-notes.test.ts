@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import type { Block } from "../../../allocator/model/block.ts";
 import { poolRecord } from "../../../test/support/fixtures.ts";
 import { openWorld } from "../../../test/support/world.ts";
-import { notesOfGoneNodes } from "./gone-nodes.ts";
+import { notesOfGoneNodes } from "./gone-node-notes.ts";
 
 async function reported(blocks: readonly Partial<Block>[], ...nodes: readonly string[]) {
   const pools = [poolRecord("web", "10.0.0.0/24", { blockSize: { ipv4: 30 }, cooldown: "30s" })];

@@ -10,7 +10,7 @@ import {
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { attachmentOf, bindingTo, claimRecord, NOW, viewOf } from "../../../test/support/fixtures.ts";
 import type { ObservedPod } from "../../cluster-state/observed-objects.ts";
-import { type BindDecision, decideBinding, RESOLVE_TOKEN_AFTER_MS } from "./decision.ts";
+import { type BindDecision, decideBinding, RESOLVE_TOKEN_AFTER_MS } from "./bind-decision.ts";
 
 const NONE: BindingEvidence = { fenced: false, holdExpired: false };
 const POD: ObservedPod = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ensurePrivate } from "./private-folder.ts";
+import { ensurePrivate } from "./require-private-folder.ts";
 
 describe("ensurePrivate", () => {
   for (const [folder, words] of [

@@ -28,8 +28,8 @@ import {
   denied,
 } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { beforeOf } from "./own-keys.ts";
 import { hasStrayLabels } from "./stray-labels.ts";
+import { beforeOf } from "./unknown-keys.ts";
 
 /**
  * What of the annotations is for Berth. Before anything is left to another system the view hears of every pool that there is:

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Family } from "../../../allocator/ip/address.ts";
+import { shortPools, unservedWords } from "./cilium-messages.ts";
 import type { Lack } from "./operator.ts";
-import { shortPools, unservedWords } from "./words.ts";
 
 const pool = (name: string) => ({ pool: name, length: 28, total: 1n, reason: "full", owners: [] }) as const;
 const lack = (node: string, family: Family, ...pools: Lack["pools"]): Lack => ({ node, family, pools });

@@ -17,7 +17,7 @@ import { isRefusal } from "../base/errors.ts";
 import { release } from "../lifecycle/release.ts";
 import { type AllocationRequest, reserve } from "../lifecycle/reserve.ts";
 import type { Request } from "../model/address-request.ts";
-import { describeDryRun, dryRun } from "./dry-run.ts";
+import { describeDryRun, dryRun } from "./allocation-dry-run.ts";
 
 /** Small enough that addresses are taken, exhausted and cooling most of the time. */
 const POOLS = [

@@ -7,7 +7,7 @@ import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { isCooldownOver } from "../lifecycle/acquire.ts";
 import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
-import { decide, type Mode } from "../lifecycle/decision.ts";
+import { decide, type Mode } from "../lifecycle/claim-decision.ts";
 import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { type Claim, claimKey, isPredecessor } from "../model/claim.ts";
 import { formatAddresses, type Interfaces } from "../model/interfaces.ts";
