@@ -23,7 +23,7 @@ export const REASONS: Readonly<Record<string, Account>> = {
       "ipblocks.berth.dev":
         "which pieces of a pool belong to nodes, so that no fixed address is given out of them",
       "ippools.berth.dev/status": "how many addresses are taken, and what is wrong with a pool",
-      "ipclaims.berth.dev/status": "phase and conditions of a claim",
+      "ipclaims.berth.dev/status": "conditions of a claim",
       pods: "whether a claim's pod exists, and on which node; read again before anything is released",
       nodes: "whether a node is fenced or gone; the labels that pools select by",
       namespaces: "labels and defaults of the pod's namespace",

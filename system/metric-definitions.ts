@@ -45,7 +45,7 @@ export const METRICS = {
   berth_claims: {
     type: "gauge",
     by: "webhook",
-    help: "Claims by the phase in their status",
+    help: "Claims by phase",
     labels: ["phase"],
   },
   berth_pools: {

@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { createClock } from "../system/clock.ts";
 import { exposed } from "../test/support/exposed.ts";
 import {
+  bindingTo,
   claimRecord,
   NOW,
   poolRecord,
@@ -64,9 +65,9 @@ describe("what is measured of the records", () => {
   it("is what claims and pools are doing", async () => {
     const { metrics, of } = exposed();
     const claims = [
-      claimRecord({ status: { phase: "Bound" } }),
-      claimRecord({ name: "mysql-1", status: { phase: "Bound" } }),
-      claimRecord({ name: "mysql-2", status: { phase: "Retained" } }),
+      claimRecord({ binding: bindingTo("mysql-0", "node-a") }),
+      claimRecord({ name: "mysql-1", binding: bindingTo("mysql-1", "node-a") }),
+      claimRecord({ name: "mysql-2", retained: { since: 0, because: "scaled" } }),
     ];
     const view = viewOf({ pools: [TINY, { name: "off", spec: { ...TINY.spec, disabled: true } }], claims });
     const broken = { name: "broken", spec: { ranges: [{ cidr: "nonsense" }] } };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { setImmediate } from "node:timers/promises";
 import type { Sample } from "../allocator/base/ports.ts";
 import type { RecordCache } from "../allocator/cache/cache.ts";
 import { countInBlocks } from "../allocator/cache/pool-usage.ts";
 import { FAMILIES, type Family, familyOf, parseCidr } from "../allocator/ip/address.ts";
+import { phaseOf } from "../allocator/model/phase.ts";
 import { cutSpace } from "../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool } from "../allocator/pool/pool.ts";
 import type { MetricsRegistry } from "../system/metrics.ts";
@@ -71,7 +73,7 @@ async function sizeOf(items: Iterable<unknown>): Promise<number> {
 async function phasesOf(cache: RecordCache): Promise<Sample[]> {
   const counts = new Map<string, number>(); // phase -> claims
   await each(cache.claims(), ({ record }) => {
-    const { phase } = record.status;
+    const phase = phaseOf(record);
     counts.set(phase, (counts.get(phase) ?? 0) + 1);
   });
   return [...counts].map(([phase, value]) => ({ labels: { phase }, value }));

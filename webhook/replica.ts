@@ -36,7 +36,6 @@ import { type GcController, startGcController } from "./controllers/gc-controlle
 import { startGcTriggers } from "./controllers/gc-triggers.ts";
 import { startLeadership } from "./controllers/leadership.ts";
 import { startNodeCidrs } from "./controllers/nodes/controller.ts";
-import { startPhases } from "./controllers/phase-controller.ts";
 import { startPools } from "./controllers/pools/controller.ts";
 import { startWorkloads } from "./controllers/statefulset-controller.ts";
 import { createApp } from "./http/app.ts";
@@ -253,8 +252,8 @@ function startControllers(
   };
   const controllers = [
     startGcTriggers({ cache, watches, clock, suspect }),
-    ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startNodeCidrs, startPhases].map(
-      (start) => start(deps),
+    ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startNodeCidrs].map((start) =>
+      start(deps),
     ),
     ...(options.cilium === undefined ? [] : [startCilium(deps, { mode: options.cilium })]),
   ];

@@ -39,9 +39,9 @@ describe("RecordInterner", () => {
           admittedAt: fc.constantFrom(0, NOW),
           binding: fc.constantFrom(bindingTo("mysql-0", "node-a"), bindingTo("", "", { token: "t" })),
           status: fc.constantFrom<Claim["status"]>(
-            { phase: "Reserved" },
-            { phase: "Attached", attachment: attachmentOf("mysql-0") },
-            { phase: "Pending", message: "none is free" },
+            {},
+            { attachment: attachmentOf("mysql-0") },
+            { message: "none is free" },
           ),
           retained: fc.constant({ since: NOW, because: "scaled" as const }),
           handMade: fc.constant(true),

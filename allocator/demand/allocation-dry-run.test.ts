@@ -91,7 +91,7 @@ async function disturb(world: World, random: SeededRandom): Promise<void> {
     });
     assert.ok(bound.kind === "replaced");
     const attachment = attachmentOf(name, { detached: random.below(2) === 0 });
-    await world.realStore.report(bound.stored, { phase: "Attached", attachment });
+    await world.realStore.report(bound.stored, { attachment });
   }
   await world.settle();
 }

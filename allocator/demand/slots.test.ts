@@ -58,7 +58,6 @@ async function detach(world: World, name: string, slot: string): Promise<void> {
   const seen = await world.realStore.get("claim", `shop/${slot}`);
   assert.ok(seen);
   await world.realStore.report(seen, {
-    phase: "Detached",
     attachment: attachmentOf(name, { detached: true }),
   });
   await world.settle();

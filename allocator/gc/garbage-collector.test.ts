@@ -51,7 +51,7 @@ async function used(world: World, key: string, podName: string): Promise<void> {
   });
   assert.ok(bound.kind === "replaced");
   const attachment = attachmentOf(podName, { detached: true });
-  await world.realStore.report(bound.stored, { phase: "Detached", attachment });
+  await world.realStore.report(bound.stored, { attachment });
   await world.settle();
 }
 

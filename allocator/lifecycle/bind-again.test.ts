@@ -26,7 +26,7 @@ async function bound(world: World, detached: boolean, over: Partial<Claim> = {})
     addresses: [addr("10.20.0.70")],
     binding: bindingTo("a", "node-a"),
     ...over,
-    status: { phase: detached ? "Detached" : "Attached", attachment },
+    status: { attachment },
   });
   for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
   const created = await world.realStore.create("claim", claim);
@@ -46,7 +46,7 @@ describe("bind of a pod that has the claim already", () => {
     assert.equal(isDetached(record), false);
     assert.deepEqual(record.binding, seen.record.binding);
     const attachment = attachmentOf("a", { containerID: "next", since: world.clock.now() });
-    assert.deepEqual(record.status, { phase: "Attached", attachment });
+    assert.deepEqual(record.status, { attachment });
     assert.deepEqual((await world.realStore.get("claim", seen.key))?.record, record);
   });
 
@@ -134,7 +134,7 @@ describe("bind by what was seen of a claim", () => {
     const { world, seen, next, tryBind, reads } = await begin();
     await using _ = world;
     const attachment = attachmentOf("a", { containerID: "again" });
-    await world.realStore.report(seen, { phase: "Attached", attachment });
+    await world.realStore.report(seen, { attachment });
     const got = await tryBind(next);
     assert.ok(isRefusal(got));
     assert.equal(got.code, "CLAIM_BUSY");

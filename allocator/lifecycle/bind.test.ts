@@ -28,7 +28,7 @@ const held = (over = {}) =>
   claimRecord({ binding: { ...bindingTo("", "", { token: "t1", podUID: "" }), ...over } });
 const bound = (over: Partial<Claim> = {}) => claimRecord({ binding: bindingTo("a", "x"), ...over });
 const attached = (detached: boolean, podUID = "uid-of-a") =>
-  bound({ status: { phase: "Attached", attachment: attachmentOf("a", { detached, podUID }) } });
+  bound({ status: { attachment: attachmentOf("a", { detached, podUID }) } });
 
 describe("planBind", () => {
   const rows: readonly (readonly [string, string, Claim, BindTarget, Partial<BindingEvidence>?])[] = [
@@ -207,7 +207,7 @@ describe("planBind", () => {
       words(claimRecord({ releasing: true }), podOn("b", "y"))[0],
       "the addresses of claim shop/mysql-0 are being given back; try again in a moment",
     );
-    const waiting = claimRecord({ nonce: "", status: { phase: "Pending", message: "pool db is full" } });
+    const waiting = claimRecord({ nonce: "", status: { message: "pool db is full" } });
     assert.deepEqual(
       words(waiting, podOn("b", "y"))[0],
       "claim shop/mysql-0 has no addresses yet: pool db is full",

@@ -257,7 +257,7 @@ async function markAttached(
     since,
     detached: false,
   };
-  const result = await context.store.report(seen, { phase: "Attached", attachment: next });
+  const result = await context.store.report(seen, { attachment: next });
   return result.kind === "replaced" ? result.stored : undefined;
 }
 

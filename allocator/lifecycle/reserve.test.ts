@@ -68,7 +68,7 @@ describe("reserve for a new identity", () => {
       addresses: addrs("10.20.0.102", "fd00:20::61a7"),
       nonce,
       admittedAt: world.clock.now(),
-      status: { phase: "Pending" },
+      status: {},
     });
     const reservations = (await world.all("reservation")).map(({ record }) => record);
     const of = { pool: "db", claim: { namespace: "shop", name: "mysql-0" }, nonce };
@@ -176,7 +176,7 @@ describe("reserve for an identity that has its claim", () => {
     );
     assert.equal(world.dump(), before);
     const attachment = attachmentOf("mysql-0", { detached: true });
-    await change(world, "shop/mysql-0", { status: { phase: "Detached", attachment } });
+    await change(world, "shop/mysql-0", { status: { attachment } });
     await take(world, wanted);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.71" });
     await assertClean(world);
@@ -246,7 +246,7 @@ describe("reserve for a claim made by hand", () => {
       addresses: [],
       nonce: "",
       handMade: true,
-      status: { phase: "Pending" },
+      status: {},
     });
     await world.realStore.create("claim", resolved);
     await world.settle();

@@ -21,7 +21,7 @@ const slot = (over: Partial<Claim>) =>
 const live: Partial<Claim> = { binding: bindingTo("a", "x") };
 const ended: Partial<Claim> = {
   ...live,
-  status: { phase: "Detached", attachment: attachmentOf("a", { detached: true }) },
+  status: { attachment: attachmentOf("a", { detached: true }) },
 };
 /** As `ended`, of a pod that was found by its token. */
 const passedOn = { ...ended, binding: bindingTo("a", "node-a", { token: "t1" }) };
@@ -183,7 +183,7 @@ describe("judge", () => {
             name: "web",
             ...(n === undefined ? {} : { slot: n }),
           },
-          status: { phase: "Attached", attachment: attachmentOf("a", { detached }) },
+          status: { attachment: attachmentOf("a", { detached }) },
           ...(retained === undefined ? {} : { retained }),
         });
         const found = decideRetention(claim, seen, 0, NOW).kind;

@@ -94,5 +94,5 @@ function* replayed(looked: readonly Candidate[], rest: Iterator<Candidate>): Gen
 }
 
 function statusOf(attachment: NonNullable<AllocationRequest["sandbox"]>): Pick<Claim, "status"> {
-  return { status: { phase: "Attached", attachment } };
+  return { status: { attachment } };
 }

@@ -38,10 +38,9 @@ export function claimOf(
   // made by an ADD, for a sandbox that is there: it waits for none
   if (known === undefined && allocation.hold !== undefined && allocation.hold.node !== "") {
     const { admittedAt: _, ...made } = got;
-    return { ...allocation.key, ...said, ...where, ...bound, ...made, status: { phase: "Pending" } };
+    return { ...allocation.key, ...said, ...where, ...bound, ...made, status: {} };
   }
-  if (known === undefined)
-    return { ...allocation.key, ...said, ...where, ...bound, ...got, status: { phase: "Pending" } };
+  if (known === undefined) return { ...allocation.key, ...said, ...where, ...bound, ...got, status: {} };
   const { retained: _, interfaces: __, ...kept } = known;
   // What a person wrote into a claim stays theirs.
   return known.handMade === true ? { ...kept, ...got } : { ...kept, ...said, ...where, ...bound, ...got };

@@ -32,7 +32,7 @@ describe("readClaimRequest", () => {
       addresses: [],
       nonce: "",
       handMade: true,
-      status: { phase: "Pending" },
+      status: {},
     });
   });
 

@@ -53,7 +53,7 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
     addresses: [],
     nonce: "",
     handMade: true,
-    status: { phase: "Pending" },
+    status: {},
   };
 }
 

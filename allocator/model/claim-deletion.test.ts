@@ -26,7 +26,7 @@ import type { Claim } from "./claim.ts";
 const DOOMED = claimRecord({ deleting: true, binding: bindingTo("mysql-0", "node-a") });
 const DETACHED: Claim = {
   ...DOOMED,
-  status: { phase: "Detached", attachment: attachmentOf("mysql-0", { detached: true }) },
+  status: { attachment: attachmentOf("mysql-0", { detached: true }) },
 };
 const WAITS =
   "CLAIM_RELEASING: claim shop/mysql-0 is being deleted; its addresses are given back when the sandbox of pod mysql-0 " +
@@ -86,7 +86,7 @@ describe("a claim that is being deleted", () => {
     const binding = bindingTo("web-x", "node-a", { token: "t1" });
     const slot = { ...DETACHED, name: "web-slot-0", identity, binding };
     const attachment = attachmentOf("web-x", { detached: true });
-    await put(world, { ...slot, status: { phase: "Detached", attachment } });
+    await put(world, { ...slot, status: { attachment } });
     const both = slotsFor(world, entries("10.20.0.70;10.20.0.71"));
     const one = slotsFor(world, entries("10.20.0.70"));
     const words =

@@ -74,8 +74,6 @@ export interface ClaimAttachment {
 }
 
 export interface ClaimStatus {
-  /** As last reported, Pending if it never was; see phaseOf for where the claim stands. */
-  readonly phase: ClaimPhase;
   readonly attachment?: ClaimAttachment;
   /** Why a hand-made claim has no addresses yet, for people. */
   readonly message?: string;

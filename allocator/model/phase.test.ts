@@ -6,7 +6,6 @@ import type { Claim } from "./claim.ts";
 import { phaseOf } from "./phase.ts";
 
 const reported = (detached: boolean): Claim["status"] => ({
-  phase: "Reserved",
   attachment: attachmentOf("mysql-0", { detached }),
 });
 const bound = bindingTo("mysql-0", "node-a");

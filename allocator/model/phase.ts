@@ -2,8 +2,7 @@
 import { type Claim, type ClaimPhase, isBound } from "./claim.ts";
 
 /**
- * Where a claim stands, from the record itself: the phase in its status is that of the last report, and not every
- * change is one.
+ * Where a claim stands. It is not stored: each change of it would be a write for each pod (ADR 0042).
  *
  * | Pending  | made by hand, no addresses yet       | Attached | a sandbox uses the addresses                   |
  * | Reserved | nobody has it                        | Detached | its pod's sandbox was seen to end              |

@@ -11,6 +11,7 @@ import {
   toNumber,
 } from "../ip/address.ts";
 import { claimKey } from "../model/claim.ts";
+import { phaseOf } from "../model/phase.ts";
 import { malformed, plainObject } from "./decode.ts";
 import { readRecord, readStored } from "./record.ts";
 import type { Kind, Records, Stored } from "./store.ts";
@@ -40,12 +41,20 @@ type Decoded<K extends Kind> = Pick<Stored<K>, "record" | "unknown">;
  */
 export function encodeRecord<K extends Kind>(kind: K, record: Records[K], seen?: Decoded<K>): string {
   try {
-    return JSON.stringify({ v: VERSION, record: withUnknown(kind, readRecord(kind, record), seen) });
+    const written = withPhase(kind, readRecord(kind, record));
+    return JSON.stringify({ v: VERSION, record: withUnknown(kind, written, seen) });
   } catch (error) {
     const key = keyOf(kind, record);
     const words = `${kind} ${key} cannot be stored: ${messageOf(error)}`;
     throw new BerthError("INTERNAL", words, { details: { kind, key }, cause: error });
   }
+}
+
+/** Hosts of an earlier version may share the etcd, and read no claim without its phase. */
+function withPhase<K extends Kind>(kind: K, record: Records[K]): Records[K] {
+  if (kind !== "claim") return record;
+  const claim = record as Records["claim"];
+  return { ...record, status: { phase: phaseOf(claim), ...claim.status } };
 }
 
 /** The record in a stored text, or STATE_CORRUPT naming kind and key: never half of one. */

@@ -122,12 +122,16 @@ const attachment = object<ClaimAttachment>({
   bootID: optional(text),
 });
 
-const status = object<ClaimStatus>({
-  // for people alone: phaseOf says where a claim stands
-  phase: oneOf(["Pending", "Reserved", "Held", "Bound", "Attached", "Detached", "Retained"], "Pending"),
+const reported = object<ClaimStatus>({
   attachment: optional(attachment),
   message: optional(text),
 });
+
+/** A stored phase is for versions that want one: `phaseOf` says where the claim stands. */
+const status: Decoder<ClaimStatus> = (value, field, unknown) => {
+  const { phase: _, ...said } = plainObject(value, field);
+  return reported(said, field, unknown);
+};
 
 const claim = object<Claim>({
   namespace: name,

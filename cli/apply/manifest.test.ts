@@ -25,7 +25,7 @@ describe("manifests", () => {
       retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 172_800_000 },
       binding: bindingTo("mysql-0", "node-a"),
       admittedAt: NOW,
-      status: { phase: "Reserved", attachment: attachmentOf("mysql-0") },
+      status: { attachment: attachmentOf("mysql-0") },
     });
     assert.deepEqual(claimManifest(storedAs("claim", claim, { revision: "7" })), {
       apiVersion: "berth.dev/v1alpha1",

@@ -120,11 +120,11 @@ export function attachmentManifest(use: AttachmentUse, node: string): Manifest {
   return {
     apiVersion: API_VERSION,
     kind: "Attachment",
-    metadata: { name: `${containerID}.${use.interface}`, creationTimestamp: timeOf(attachedAt) },
+    metadata: { name: `${containerID || pod?.name}.${use.interface}`, creationTimestamp: timeOf(attachedAt) },
     spec: {
       node,
       ...(scope.network === "" ? {} : { network: scope.network }),
-      containerID,
+      ...(containerID === "" ? {} : { containerID }),
       interface: use.interface,
       ...(netns === "" ? {} : { netns }),
       source,

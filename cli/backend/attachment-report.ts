@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { Address } from "../../allocator/ip/address.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/model/claim.ts";
 import { isLink, LINK_PREFIX } from "../../allocator/model/interface-macs.ts";
 import { addressesOn, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
@@ -46,12 +48,20 @@ function reportedOn(claim: Claim, name: string): readonly Address[] {
     : [...own, ...(addressesOn(claim, `${LINK_PREFIX}${name}`) ?? [])];
 }
 
-/** Interfaces of which the claim of a live sandbox has addresses, and does not tell whether the pod has them: its status names one. */
+/** What runtimes call the interface whose addresses the kubelet tells of (`status.podIPs`). */
+export const KUBELETS_INTERFACE = "eth0";
+
+/** The one interface that is told of: by the claim's status, or by the kubelet. */
+export function interfaceTold({ binding, status: { attachment } }: Claim): string {
+  const isTold = attachment?.detached === false && attachment.podUID === binding?.podUID;
+  return isTold ? attachment.interface : KUBELETS_INTERFACE;
+}
+
+/** Interfaces of which the claim of a pod on a node has addresses, and nobody tells whether the pod has them. */
 export function unreportedInterfaces(claim: Claim): readonly string[] {
-  const { attachment } = claim.status;
-  if (attachment === undefined || attachment.detached) return [];
+  if (isDetached(claim)) return [];
   const names = namesOf(placesOf(claim) ?? {});
-  return names.filter((name) => !isLink(name) && name !== attachment.interface);
+  return names.filter((name) => !isLink(name) && name !== interfaceTold(claim));
 }
 
 function useOf(

@@ -37,7 +37,7 @@ export interface Backend {
   /** Those of the namespace at least, all of them if it is absent. */
   claims(namespace?: string): Promise<readonly Stored<"claim">[]>;
   /** What uses the addresses of these claims; on a data folder everything that its journal has. */
-  uses(claims: Iterable<Claim>): readonly AttachmentUse[];
+  uses(claims: Iterable<Claim>): Promise<readonly AttachmentUse[]>;
   /** The hosts that share an etcd; absent elsewhere. */
   hosts?(): Promise<readonly StoredHost[]>;
   /** What Services have; present in a cluster. */

@@ -14,11 +14,11 @@ import { readServices } from "../../webhook/cluster-state/services.ts";
 import type { Io } from "../terminal/command.ts";
 import type { ClusterTarget } from "../terminal/target.ts";
 import { parseDenial } from "./admission-denial.ts";
-import { usesOf } from "./attachment-report.ts";
 import type { Backend } from "./backend.ts";
 import { ClusterObjects } from "./cluster-objects.ts";
 import { releaseInCluster } from "./cluster-release.ts";
 import { type KubeConfig, loadKubeConfig, namespaceOf } from "./kubeconfig.ts";
+import { usesInCluster } from "./uses-in-cluster.ts";
 
 /** A cluster, and the line to its API server for what the port has no verb for. */
 export interface Cluster extends Backend {
@@ -43,15 +43,16 @@ export async function withCluster<T>(
   const connection = connect(config, { clock, userAgent: `berthctl/${manifest.version}` });
   const store = openKubernetesStore({ connection, clock, random, log: noopLogger, pageSize: PAGE_SIZE });
   try {
+    const world = new ClusterObjects(connection);
     return await work({
       place: "cluster",
       connection,
       store,
-      world: new ClusterObjects(connection),
+      world,
       namespace: namespaceOf(config),
       node: "",
       claims: (namespace) => claimsIn(connection, namespace),
-      uses: usesOf,
+      uses: (claims) => usesInCluster(claims, world),
       services: () => readServices(connection, { timeoutMs: 30_000, pages: 1_000 }),
       giveBack: releaseInCluster,
     });

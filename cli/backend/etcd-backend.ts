@@ -58,7 +58,7 @@ export async function withEtcd<T>(
       node: "",
       claims: () => allOf(store, "claim"),
       hosts: () => registry.list(),
-      uses: usesOf,
+      uses: async (claims) => usesOf(claims),
       giveBack: release,
     });
   } finally {

@@ -78,7 +78,7 @@ function registryOf({ store, admitted, attachments, journal }: EmbeddedBackend, 
       return readStackFile(dataDir)?.node ?? "";
     },
     claims: () => allOf(store, "claim"),
-    uses: attachments,
+    uses: async () => attachments(),
     hostOccupants: () => hostOccupants(),
     refusedJournal: () => refusedJournal(dataDir, journal),
     giveBack: release,

@@ -96,7 +96,7 @@ export async function busy(
   { key, record }: Stored<"claim">,
   { uses, world }: Backend,
 ): Promise<Refusal | undefined> {
-  const sandbox = uses([record]).find(({ claim }) => claim === key);
+  const sandbox = (await uses([record])).find(({ claim }) => claim === key);
   if (sandbox === undefined && isDetached(record)) return undefined;
   const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
   const node = record.binding?.node || sandbox?.node || "this one";

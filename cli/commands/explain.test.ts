@@ -84,7 +84,7 @@ describe("berthctl explain", () => {
     it(`says of a pod ${what} and with a sandbox that is up that it has its addresses`, async (t) => {
       const claim = claimRecord({
         binding: { ...bindingTo("mysql-0", "this-host"), podUID },
-        status: { phase: "Attached", attachment: { ...attachmentOf("mysql-0"), podUID } },
+        status: { attachment: { ...attachmentOf("mysql-0"), podUID } },
       });
       const data = await Folder.of(t, {
         pools: [DB_POOL],
@@ -158,7 +158,7 @@ describe("berthctl explain", () => {
   it("gives a pod without annotations the claim of its name that it is bound to", async (t) => {
     const claim = claimRecord({
       binding: bindingTo("mysql-0", "this-host"),
-      status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+      status: { attachment: attachmentOf("mysql-0") },
     });
     const data = await Folder.of(t, {
       pools: [DB_POOL],

@@ -100,7 +100,10 @@ async function explainAddress(
   const { view, unread } = await readableCache(backend.store, address);
   await occupyOne(view, backend, address);
   const claims = [...view.claims()].map(({ record }) => record);
-  const report = await withPodOfBlock(addressReportOf(view, backend.uses(claims), address, unread), backend);
+  const report = await withPodOfBlock(
+    addressReportOf(view, await backend.uses(claims), address, unread),
+    backend,
+  );
   if (report.state === "outside" && report.sandboxes.length === 0) {
     reportError(context.io, addressOutside(view, address).message);
     return 1;

@@ -20,7 +20,7 @@ import { attachment, Folder } from "../testing/folder.ts";
 const mysql = claimRecord({
   addresses: addrs("10.20.0.70", "fd00:20::70"),
   binding: bindingTo("mysql-0", "node-a"),
-  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+  status: { attachment: attachmentOf("mysql-0") },
 });
 const web = claimRecord({
   namespace: "bank",

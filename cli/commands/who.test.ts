@@ -14,7 +14,7 @@ import { attachment, Folder } from "../testing/folder.ts";
 
 const claim = claimRecord({
   binding: bindingTo("mysql-0", "node-a"),
-  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+  status: { attachment: attachmentOf("mysql-0") },
 });
 
 function folder(t: TestContext): Promise<Folder> {

@@ -30,7 +30,10 @@ export const who: Command = {
       const { view, unread } = await readableCache(store, address);
       await occupyOne(view, backend, address);
       const claims = [...view.claims()].map(({ record }) => record);
-      const report = await withPodOfBlock(addressReportOf(view, uses(claims), address, unread), backend);
+      const report = await withPodOfBlock(
+        addressReportOf(view, await uses(claims), address, unread),
+        backend,
+      );
       const unknown = report.state === "outside" && report.sandboxes.length === 0;
       if (format === "json" || format === "yaml") context.io.stdout.write(document(report, format));
       else if (unknown) reportError(context.io, addressOutside(view, address).message);

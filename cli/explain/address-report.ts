@@ -85,6 +85,7 @@ export interface AddressReport {
 }
 
 interface Sandbox {
+  /** Empty where the pod's status tells of it. */
   readonly containerID: string;
   readonly interface: string;
   /** Empty where only the claim tells of the sandbox. */
@@ -282,5 +283,6 @@ function podWords(pod: AddressReport["pod"]): string | undefined {
 function describeSandbox({ containerID, interface: name, network, pod, since }: Sandbox): string {
   const whose = pod === "" ? "" : `, pod ${pod}`;
   const where = network === "" ? "" : `, network ${network}`;
-  return `${containerID} ${name}${where}${whose}, since ${since}`;
+  const what = containerID === "" ? `by the pod's status, ${name}` : `${containerID} ${name}`;
+  return `${what}${where}${whose}, since ${since}`;
 }

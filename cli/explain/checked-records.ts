@@ -25,7 +25,13 @@ export async function readAll(backend: Backend): Promise<Reading> {
   const reservations = await reservationsOf(backend, claims);
   const pools = await allOf(backend.store, "pool");
   const blocks = await allOf(backend.store, "block");
-  return { pools, claims, reservations, blocks, uses: backend.uses(claims.map(({ record }) => record)) };
+  return {
+    pools,
+    claims,
+    reservations,
+    blocks,
+    uses: await backend.uses(claims.map(({ record }) => record)),
+  };
 }
 
 /** As many as claims, with which they have most of their text in common. */
@@ -96,7 +102,7 @@ export async function readAgain({ store, uses, unread }: Backend, keys: Keys): P
   }
   const pools = await allOf(store, "pool");
   const blocks = await allOf(store, "block"); // far fewer than addresses
-  return { pools, claims, reservations, blocks, uses: uses(claims.map(({ record }) => record)) };
+  return { pools, claims, reservations, blocks, uses: await uses(claims.map(({ record }) => record)) };
 }
 
 /** Nobody wrote to what the finding is about between two looks. */

@@ -200,13 +200,13 @@ describe("what is said of a pod", () => {
     const interfaces = { eth0: [eth0], "mac-eth0": [mac], net1: [net1] };
     const addresses = [eth0, net1, mac];
     const claim = { ...bound, binding: own, addresses, request: { addresses, interfaces } };
-    const up = facts({ ...claim, status: { phase: "Attached", attachment: reported } });
+    const up = facts({ ...claim, status: { attachment: reported } });
     const { words } = diagnosePod(podWith(), up);
     assert.equal(
       words,
       "has its addresses on eth0; whether it has net1 is not reported: see ip address in the pod",
     );
-    const waiting = diagnosePod(podWith(), facts({ ...claim, status: { phase: "Bound" } }));
+    const waiting = diagnosePod(podWith(), facts({ ...claim, status: {} }));
     assert.match(waiting.next[1] ?? "", /^it pins MAC address 02:00:00:00:00:51 for eth0: .*"mac": true/);
   });
 
@@ -216,7 +216,7 @@ describe("what is said of a pod", () => {
     [
       "its own sandbox",
       podWith(),
-      facts({ ...bound, binding: own, status: { phase: "Attached", attachment: reported } }),
+      facts({ ...bound, binding: own, status: { attachment: reported } }),
       "has its addresses",
     ],
     [

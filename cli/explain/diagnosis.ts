@@ -28,9 +28,9 @@ import { macsOf } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, namesOf } from "../../allocator/model/interfaces.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
 import { readinessOf } from "../backend/node-state.ts";
+import { kubeletsAddresses, whereOf } from "../backend/reported-addresses.ts";
 import { type DynamicFacts, describeDynamic } from "./dynamic-pod.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
-import { whereOf } from "./reported-addresses.ts";
 
 /** How it stands with a pod or claim: one sentence, whether it is stuck, and what to do. */
 export interface Diagnosis {
@@ -216,11 +216,12 @@ function unbound({ place, key, claim }: PodFacts): Diagnosis {
 
 function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
   const { place } = facts;
-  const { attachment } = claim.status;
   const { uid } = bindTargetOf(pod, facts);
-  if (attachment?.podUID === uid && !attachment.detached)
-    return ok(`has its addresses${whereOf(claim, pod)}`);
-  if (isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
+  const own = claim.status.attachment?.podUID === uid ? claim.status.attachment : undefined;
+  if (own?.detached === false) return ok(`has its addresses${whereOf(claim, pod)}`);
+  const isEnded = own?.detached === true || !hasAny(pod, claim);
+  if (isEnded && isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
+  if (!isEnded) return ok(`has its addresses${whereOf(claim, pod)}`);
   const node = pod.spec.text("nodeName");
   const next =
     place === "data"
@@ -231,6 +232,12 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
     stuck: false,
     next: [next, ...adviceOnMacs(claim)],
   };
+}
+
+/** Its kubelet says so. */
+function hasAny(pod: KubeObject, { addresses }: Claim): boolean {
+  const reported = kubeletsAddresses(pod);
+  return addresses.some((address) => reported.has(address));
 }
 
 /** Of all that a claim asks of a node, this alone is nothing that Berth's plugin can do. */

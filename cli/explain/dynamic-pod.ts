@@ -23,13 +23,13 @@ export interface DynamicFacts {
 }
 
 /** What its sandboxes have: by the journal of this host, or by the pod's own status in a cluster. */
-function addressesOf({ place, uses }: Backend, pod: KubeObject): readonly Address[] {
+async function addressesOf({ place, uses }: Backend, pod: KubeObject): Promise<readonly Address[]> {
   const { namespace, name, uid } = pod.metadata;
   if (place === "cluster") {
     const ips = pod.json.at("status").list("podIPs");
     return ips.flatMap((ip) => parseAddress(new Fields(ip).text("ip")) ?? []);
   }
-  const own = uses([]).filter(
+  const own = (await uses([])).filter(
     (use) => use.pod?.namespace === namespace && use.pod.name === name && isSamePod(use.pod.uid, uid),
   );
   return own.flatMap(({ result }) => result.addresses.map(({ address }) => address));
@@ -45,7 +45,7 @@ export async function dynamicFactsOf(
   pod: KubeObject,
   { namespaceLabels, nodeLabels }: { readonly namespaceLabels: Labels; readonly nodeLabels: Labels },
 ): Promise<DynamicFacts> {
-  const addresses = addressesOf(backend, pod);
+  const addresses = await addressesOf(backend, pod);
   const view = await partialCache(backend.store, addresses);
   const choice = choiceFor(view.pools(), pod.metadata, { namespaceLabels, nodeLabels });
   const node = pod.spec.text("nodeName") || backend.node;

@@ -26,7 +26,7 @@ const RETAINED = claimRecord({
 /** Its pod has ended, and its sandbox too. */
 const OVER = claimRecord({
   binding: bindingTo("mysql-0", "node-a"),
-  status: { phase: "Detached", attachment: attachmentOf("mysql-0", { detached: true }) },
+  status: { attachment: attachmentOf("mysql-0", { detached: true }) },
 });
 const ENDED = granted(
   readObject({ ...pod("mysql-0", { uid: "uid-of-mysql-0" }), status: { phase: "Succeeded" } }),
@@ -42,7 +42,7 @@ describe("explainClaim", () => {
   for (const [what, record, over, words, stuck] of [
     [
       "no addresses",
-      claimRecord({ nonce: "", addresses: [], status: { phase: "Pending", message: "pool db is full" } }),
+      claimRecord({ nonce: "", addresses: [], status: { message: "pool db is full" } }),
       {},
       "has no addresses yet: pool db is full",
       true,

@@ -9,8 +9,10 @@ import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
+import { KUBELETS_INTERFACE } from "../backend/attachment-report.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
+import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { reservationState } from "../listings/reservations.ts";
 import { ageOf, columns, printable, timeOf } from "../terminal/output.ts";
 import { blocked, type Diagnosis, diagnosePod, ok, waitingFor } from "./diagnosis.ts";
@@ -132,7 +134,7 @@ function rowsOfPod(pod: KubeObject, { space }: PodFacts): readonly Row[] {
 }
 
 function rowsOfClaim(facts: PodFacts): readonly Row[] {
-  const { claim, addresses, place } = facts;
+  const { claim, addresses, place, holder } = facts;
   if (claim === undefined) return [];
   const { record } = claim;
   const { binding, identity, status } = record;
@@ -141,7 +143,7 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
     ["claim", `${claim.key}, ${describePhase(record)}, for ${describeIdentity(identity)}`],
     ...addresses.map((each) => ["address", describeAddress(each, record)] as const),
     ...(binding === undefined ? [] : [["bound to", describeBinding(binding)] as const]),
-    ...(isBound(record) || status.attachment ? [["sandbox", describeSandbox(record)] as const] : []),
+    ...(isBound(record) || status.attachment ? [["sandbox", describeSandbox(record, holder)] as const] : []),
     ...(binding?.node && place === "cluster"
       ? [["node", describeNode(binding.node, facts.node)] as const]
       : []),
@@ -164,13 +166,25 @@ function describeBinding({ podName, podUID, node, since }: NonNullable<Claim["bi
 }
 
 /** A report about an earlier pod's sandbox says nothing of the present one. */
-function describeSandbox({ status, binding }: Claim): string {
+function describeSandbox(claim: Claim, holder: KubeObject | undefined): string {
+  const { status, binding } = claim;
   const { attachment } = status;
-  if (attachment === undefined) return "none was reported";
+  const isOfFormer = attachment?.detached === true && attachment.podUID !== binding?.podUID;
+  if (attachment === undefined || isOfFormer) {
+    const reported = holder?.metadata.uid === binding?.podUID ? kubeletsOf(claim, holder) : "";
+    if (reported !== "") return reported;
+    if (attachment === undefined) return "none was reported";
+  }
   const { containerID, interface: name, node, since, detached, podUID } = attachment;
   const whose = binding !== undefined && podUID !== binding.podUID ? `, of pod uid ${podUID}` : "";
   const state = detached ? "has ended" : "not seen to end";
   return `${containerID} ${name} on ${node} since ${timeOf(since)}${whose}, ${state}`;
+}
+
+function kubeletsOf({ addresses }: Claim, pod: KubeObject | undefined): string {
+  const reported = pod === undefined || hasEnded(pod) ? new Set() : kubeletsAddresses(pod);
+  const own = addresses.filter((address) => reported.has(address));
+  return own.length === 0 ? "" : `${KUBELETS_INTERFACE} has ${own.join(" and ")}, by the pod's status`;
 }
 
 function describeVerdict({ verdict, waitsUntil }: PodFacts): string {

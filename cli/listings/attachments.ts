@@ -11,10 +11,10 @@ export const attachments = listing<AttachmentUse>({
   noun: "attachment of container",
   scope: "namespace in a cluster", // on a host, those of a runtime that names no pod must not be hidden
   async load(backend, { namespace }) {
-    if (backend.place === "data") return backend.uses([]);
-    return backend.uses((await backend.claims(namespace)).map(({ record }) => record));
+    if (backend.place === "data") return await backend.uses([]);
+    return await backend.uses((await backend.claims(namespace)).map(({ record }) => record));
   },
-  keyOf: (use) => ({ namespace: namespaceOf(use), name: use.containerID }),
+  keyOf: (use) => ({ namespace: namespaceOf(use), name: use.containerID || (use.pod?.name ?? "") }),
   manifest: (use, { node }) => attachmentManifest(use, use.node ?? node),
   columns: ({ now, node, place }) => (place === "data" ? ofHost(now, node) : ofCluster(now)),
 });
@@ -34,16 +34,18 @@ const POD: readonly Column<AttachmentUse>[] = [
   { title: "CLAIM", cell: ({ claim }) => claim ?? "" },
 ];
 
-const SANDBOX: readonly Column<AttachmentUse>[] = [
-  { title: "CONTAINER", cell: ({ containerID }) => containerID.slice(0, 12) },
-  { title: "INTERFACE", cell: (use) => use.interface },
-];
+const CONTAINER: Column<AttachmentUse> = {
+  title: "CONTAINER",
+  cell: ({ containerID }) => containerID.slice(0, 12),
+};
+const INTERFACE: Column<AttachmentUse> = { title: "INTERFACE", cell: (use) => use.interface };
 
 function ofHost(now: number, node: string): readonly Column<AttachmentUse>[] {
   return [
     ...POD,
     { title: "NETWORK", cell: ({ scope }) => scope.network },
-    ...SANDBOX,
+    CONTAINER,
+    INTERFACE,
     { title: "NODE", wide: true, cell: () => node },
     { title: "SOURCE", wide: true, cell: ({ source }) => source },
     { title: "NETNS", wide: true, cell: ({ netns }) => netns },
@@ -51,12 +53,13 @@ function ofHost(now: number, node: string): readonly Column<AttachmentUse>[] {
   ];
 }
 
-/** What the nodes' agents report to the claims. */
+/** What kubelets tell of pods, and agents of their containers where nobody else does. */
 function ofCluster(now: number): readonly Column<AttachmentUse>[] {
   return [
     ...POD,
     { title: "NODE", cell: ({ node }) => node ?? "" },
-    ...SANDBOX,
+    INTERFACE,
+    { ...CONTAINER, wide: true },
     { title: "POD UID", wide: true, cell: ({ pod }) => pod?.uid ?? "" },
     { title: "AGE", cell: ({ attachedAt }) => ageOf(attachedAt, now) },
   ];

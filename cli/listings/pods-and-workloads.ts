@@ -21,7 +21,7 @@ export const pods = listing<PodRow>({
     const shown = ({ metadata }: KubeObject) => metadata.name === query.name || concernsBerth(metadata);
     if (backend.place === "cluster")
       return pods.filter(shown).map((object) => ({ object, addresses: addressesIn(object) }));
-    const uses = backend.uses([]);
+    const uses = await backend.uses([]);
     return pods.map((object) => ({ object, addresses: addressesOnHost(object, uses) }));
   },
   keyOf: ({ object }) => object.metadata,

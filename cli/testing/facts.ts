@@ -12,7 +12,7 @@ import type { PodFacts } from "../explain/pod-facts.ts";
 /** Bound to the first pod of its name, on node-a. */
 export const bound = claimRecord({
   binding: bindingTo("mysql-0", "node-a"),
-  status: { phase: "Attached", attachment: attachmentOf("mysql-0") },
+  status: { attachment: attachmentOf("mysql-0") },
 });
 
 /** Of a claim in a cluster with nothing else in it. */

@@ -27,7 +27,7 @@ import { markFileOf } from "./journal/boot-mark.ts";
 import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import { Journal } from "./journal/journal.ts";
 import { KnownEtcds } from "./journal/known-etcds.ts";
-import type { RuntimeRecords } from "./journal/runtime-records.ts";
+import type { RecordOf, RuntimeRecords } from "./journal/runtime-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
@@ -42,6 +42,8 @@ interface NodeAgentOptions {
   readonly bootId: string;
   /** What the runtime says of this node's sandboxes. */
   readonly runtimeRecords: RuntimeRecords;
+  /** And of one of them; absent: nothing. */
+  readonly recordOf?: RecordOf;
   /** What host-local gave away before its network was Berth's. */
   readonly hostLocalLeases?: HostLocalLeases;
   /** Aborts when the process is told to end: one that must not serve waits for a person until then. */
@@ -93,6 +95,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const claims = new NodeClaims({
     ...{ node, clock, log, view: watch },
     ...(options.dialects === undefined ? {} : { dialects: options.dialects }),
+    ...(options.recordOf === undefined ? {} : { recordOf: options.recordOf }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(bounded),
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,

@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { configOf, databaseOf } from "./config.ts";
+import { RESULT_FOLDERS } from "./journal/runtime-records.ts";
 
 const LEAST = { BERTH_NODE_NAME: "node-a", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
 
@@ -27,6 +28,7 @@ describe("the agent's environment", () => {
       logLevel: "info",
       dialects: OWN_OF_EACH,
       refusalsNameAll: false,
+      resultFolders: RESULT_FOLDERS,
       api: { host: "10.96.0.1", port: "443" },
     });
     assert.equal(databaseOf(config), "/var/lib/berth/agent.db");
@@ -44,6 +46,7 @@ describe("the agent's environment", () => {
       BERTH_CNI_ALIASES: "whereabouts,static-ipam",
       BERTH_CNI_REPLACE: "true",
       BERTH_CNI_CONF: "/host/cni/net.d",
+      BERTH_CNI_RESULTS: "/host/results:/host/others/",
       BERTH_CONFLIST: "/etc/berth/05-berth.conflist",
       BERTH_REFUSALS_NAME: "All",
       BERTH_KUBECONFIG: "/etc/kubeconfig",
@@ -60,6 +63,7 @@ describe("the agent's environment", () => {
       plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
       aliases: { names: ["whereabouts", "static-ipam"], replace: true },
       conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },
+      resultFolders: ["/host/results", "/host/others"],
       api: { kubeconfig: "/etc/kubeconfig" },
     });
   });

@@ -16,6 +16,7 @@ import {
 import type { LogLevel } from "../../system/logger.ts";
 import { ALIASES } from "../cni/drop-ins.ts";
 import type { Aliases, Installation } from "./install/plugin-binary.ts";
+import { RESULT_FOLDERS } from "./journal/runtime-records.ts";
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
 export interface AgentConfig {
@@ -38,6 +39,8 @@ export interface AgentConfig {
   readonly aliases?: Aliases;
   /** A list of plugins, and the folder where this host's runtime looks for its configuration. */
   readonly conflist?: Installation;
+  /** Where this host's runtimes may keep the results of ADDs. */
+  readonly resultFolders: readonly string[];
   /** The folder of the certificates of etcds that networks name; absent: no network is kept in etcd. Absolute. */
   readonly etcdCertificates?: string;
   readonly api: ApiServer;
@@ -65,6 +68,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_CNI_BINARY` | the CNI plugin that is installed there        | that of this checkout     |
  * | `BERTH_CNI_ALIASES` | other names of the plugin there, such as `whereabouts,antrea` | none           |
  * | `BERTH_CNI_REPLACE` | `true`: plugins that have such a name are put aside | they stay, and are told |
+ * | `BERTH_CNI_RESULTS` | where the runtime keeps the results of ADDs, folders parted by `:` | those of libcni's users |
  * | `BERTH_CONFLIST`   | a conflist for the host, mounted; watched     | none is written           |
  * | `BERTH_CNI_CONF`   | the host's folder of CNI configurations       | required by a conflist    |
  * | `BERTH_ETCD_CERTIFICATES` | the folder, mounted, of the certificates that networks with `etcdConfig` name | such networks are refused |
@@ -87,6 +91,9 @@ export function configOf(env: Environment): AgentConfig {
     logLevel: logLevelOf(env),
     dialects: dialectsIn(env),
     refusalsNameAll: refusalsNameAllIn(env),
+    resultFolders: text("BERTH_CNI_RESULTS", RESULT_FOLDERS.join(":"))
+      .split(":")
+      .map((folder) => resolve(folder)),
     ...installationsOf(env),
     ...aliasesIn(env),
     ...(certificates && { etcdCertificates: resolve(certificates) }),

@@ -21,7 +21,7 @@ import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
 import { linuxHost } from "./journal/host.ts";
 import { leasesOn } from "./journal/host-local-leases.ts";
-import { RESULT_FOLDERS, recordsIn } from "./journal/runtime-records.ts";
+import { recordOf, recordsIn } from "./journal/runtime-records.ts";
 import { serveProbes } from "./probes.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
@@ -74,13 +74,15 @@ async function serve(config: AgentConfig): Promise<void> {
   const probes = await serveProbes({ ...listen, isReady: () => isReady(), metrics, log });
   closers.push(() => probes.close());
   const { signal } = stop;
-  const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
+  const { resultFolders } = config;
+  const runtimeRecords = recordsIn(resultFolders, linuxHost);
   // files are written by the host's own clock
-  const hostLocalLeases = leasesOn(linuxHost, RESULT_FOLDERS, () => clock.now());
+  const hostLocalLeases = leasesOn(linuxHost, resultFolders, () => clock.now());
   const { dialects, refusalsNameAll, etcdCertificates } = config;
   const etcd = etcdCertificates === undefined ? {} : { etcdCertificates };
   const here = { node, connection, database, socketPath, bootId, dialects, refusalsNameAll, ...etcd };
-  const agent = await startNodeAgent({ ...here, runtimeRecords, hostLocalLeases, signal, ...deps });
+  const runtime = { runtimeRecords, recordOf: recordOf(resultFolders) };
+  const agent = await startNodeAgent({ ...here, ...runtime, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
   const podCidrs = () => podCidrsOf(connection, node);
@@ -98,7 +100,7 @@ async function serve(config: AgentConfig): Promise<void> {
 async function adoptJournal(config: AgentConfig): Promise<void> {
   const { socketPath } = config;
   const confirmed = process.argv[3] === "--yes";
-  const runtimeRecords = recordsIn(RESULT_FOLDERS, linuxHost);
+  const runtimeRecords = recordsIn(config.resultFolders, linuxHost);
   const bootId = await bootIdOf();
   const adoption = { database: databaseOf(config), socketPath, bootId, confirmed, runtimeRecords };
   for (const line of await adopt(adoption)) process.stdout.write(`${line}\n`);

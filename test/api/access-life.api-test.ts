@@ -97,8 +97,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     }
 
     const specOf = (item: Json) => item["spec"] as Readonly<Record<string, unknown>>;
-    const phaseIs = (phase: string) => (item: Json) =>
-      (item["status"] as Json | undefined)?.["phase"] === phase;
+    const isReported = (detached: boolean) => (item: Json) =>
+      ((item["status"] as Json | undefined)?.["attachment"] as Json | undefined)?.["detached"] === detached;
     const isBound = (item: Json) => (specOf(item)["binding"] as Json | undefined)?.["node"] !== undefined;
 
     /** What the scheduler does. */
@@ -123,7 +123,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const { runtime } = nodeOf(node);
       const said = sandbox(known, `sandbox-${name}`);
       const addresses = await runtime.add(said);
-      await untilClaim(of, "attached", phaseIs("Attached"));
+      await untilClaim(of, "attached", isReported(false));
       await runtime.del(said);
       await forceDelete(plane.connect(), PODS, { namespace: "shop", name });
       return addresses;
@@ -146,7 +146,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await lived(`mysql-${ordinal}`, node);
       }
       const place = { namespace: "shop", name: "mysql" };
-      await untilClaim("mysql-1", "detached", phaseIs("Detached"));
+      await untilClaim("mysql-1", "detached", isReported(true));
       await change(plane.connect(), STATEFUL_SETS, place, { spec: { replicas: 1 } });
       await untilGone("mysql-1");
       await forceDelete(plane.connect(), STATEFUL_SETS, place);
@@ -171,7 +171,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       for (const node of ["node-a", "node-b"]) {
         await applied(pod("wanderer", { annotations }));
         assert.deepEqual(await lived("wanderer", node), ["10.20.0.71/24"]);
-        await untilClaim("wanderer", "detached", phaseIs("Detached"));
+        await untilClaim("wanderer", "detached", isReported(true));
       }
     });
 

@@ -87,7 +87,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       agent = await as("berth-agent", "node-a");
       const claims = { here: "node-a", there: "node-b", nowhere: undefined };
       for (const [name, node] of Object.entries(claims)) {
-        const made = claimRecord({ name, addresses: addrs("10.20.0.70"), status: { phase: "Pending" } });
+        const made = claimRecord({ name, addresses: addrs("10.20.0.70"), status: {} });
         const binding = node === undefined ? {} : { binding: bindingTo(name, node) };
         await store.create("claim", { ...made, ...binding });
       }
@@ -117,7 +117,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     /** A report of the agent's about that claim. */
     function report(claim: string, over: object = {}): Call {
       const attachment = { ...attachmentOf(claim), node: "node-a", since: "2026-01-01T00:00:00Z" };
-      const status = { phase: "Attached", attachment: { ...attachment, ...over } };
+      const status = { attachment: { ...attachment, ...over } };
       return {
         method: "PATCH",
         path: `${SHOP}/${claim}/status`,

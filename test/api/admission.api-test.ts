@@ -182,11 +182,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           "POST pods": 1,
         });
         await plane.kubectl(["delete", "pod", "mysql-0", "-n", "shop", "--force", "--grace-period=0"]);
-        await eventually("its phase, the last that is written of it", async () => {
-          const place = { namespace: "shop", name: "mysql-0" };
-          const claim = (await new Client(plane.connect(), CLAIMS).get(place)) as Json | undefined;
-          return (claim?.["status"] as Json | undefined)?.["phase"];
-        });
         assert.deepEqual(await cost(came), { "POST pods": 1 });
       });
 

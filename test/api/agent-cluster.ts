@@ -78,7 +78,7 @@ export class AgentCluster {
       retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
       addresses: [address],
       nonce,
-      status: { phase: "Pending" },
+      status: {},
     });
     return `${address}/24`;
   }
@@ -120,10 +120,11 @@ export class AgentCluster {
     return found?.record ?? assert.fail(`there is no claim ${name}`);
   }
 
-  /** `Attached c1`: the phase and the container of the status. */
+  /** `Attached c1`: what its status says of the sandbox. */
   async status(name: string): Promise<string> {
-    const { phase, attachment } = (await this.stored(name)).status;
-    return `${phase} ${attachment?.containerID ?? ""}`.trim();
+    const { attachment } = (await this.stored(name)).status;
+    if (attachment === undefined) return "not reported";
+    return `${attachment.detached ? "Detached" : "Attached"} ${attachment.containerID}`.trim();
   }
 
   async untilStatus(name: string, wanted: string, ms?: number): Promise<void> {

@@ -21,6 +21,7 @@ export function agentEnvironment(folder: string, node: string): Env {
     BERTH_SOCKET: join(folder, "run/agent.sock"),
     BERTH_DATA: join(folder, "data"),
     BERTH_PORT: "0",
+    BERTH_CNI_RESULTS: join(folder, "results"),
     BERTH_KUBECONFIG: join(folder, "kubeconfig"),
   };
 }

@@ -244,7 +244,7 @@ export class BerthctlCluster {
       claimRecord({
         addresses: addrs("10.20.0.70", "fd00:20::70"),
         binding: bindingTo("mysql-0", "node-a", { podUID }),
-        status: { phase: "Attached", attachment: attachmentOf("mysql-0", { podUID }) },
+        status: { attachment: attachmentOf("mysql-0", { podUID }) },
       }),
     );
     const identity = { kind: "Pod", apiVersion: "v1", name: "web" };

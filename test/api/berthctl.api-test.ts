@@ -183,7 +183,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
             nonce: "n3",
             addresses: addrs("10.20.0.80"),
             binding: bindingTo("kafka-0", "node-b"),
-            status: { phase: "Attached", attachment: attachmentOf("kafka-0", { node: "node-b" }) },
+            status: { attachment: attachmentOf("kafka-0", { node: "node-b" }) },
           }),
         );
         await cluster.makePod("kafka-0", { annotations: assigned, spec: { nodeName: "node-a" } });

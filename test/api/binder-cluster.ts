@@ -222,8 +222,7 @@ export class BinderCluster {
     const of = { node, containerID: `sandbox-of-${podUID}`, interface: "eth0", podUID, since, detached };
     const stored = await this.store.get("claim", `${NAMESPACE}/${claim}`);
     assert.ok(stored !== undefined);
-    const phase = detached ? "Detached" : "Attached";
-    assert.equal((await this.store.report(stored, { phase, attachment: of })).kind, "replaced");
+    assert.equal((await this.store.report(stored, { attachment: of })).kind, "replaced");
   }
 
   async read(claim: string): Promise<Claim> {

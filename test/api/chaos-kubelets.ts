@@ -16,6 +16,8 @@ export interface Box extends Sandbox {
 
 /** kubelet's 6 to 15 s, in less time. */
 const RETRY_MS = 300;
+/** What the configuration of the callers names. */
+const NETWORK = "net";
 
 /** What the kubelets and runtimes of the nodes ask of build/berth. */
 export class ChaosKubelets {
@@ -62,8 +64,10 @@ export class ChaosKubelets {
     mkdirSync(dirname(netns), { recursive: true });
     writeFileSync(netns, "");
     const began = performance.now();
-    const run = await this.#on(node).runtime.call("ADD", sandboxOf(pod, id, { netns }));
+    const { runtime } = this.#on(node);
+    const run = await runtime.call("ADD", sandboxOf(pod, id, { netns }));
     this.#longestMs = Math.max(this.#longestMs, performance.now() - began);
+    if (run.rc === 0) this.#record(node, id, { netns, result: JSON.parse(run.stdout) });
     return run;
   }
 
@@ -113,9 +117,26 @@ export class ChaosKubelets {
     const netns = this.#netns(node, id);
     const run = await this.#on(node).runtime.call("DEL", sandboxOf(pod, id, { netns: late ? "" : netns }));
     rmSync(netns, { force: true });
+    rmSync(this.#recordPath(node, id), { force: true });
     this.#tally.note("DEL");
     if (run.rc !== 0 || run.stdout + run.stderr !== "")
       this.#expected.wrong(`DEL of ${id} of ${pod.name} on ${node} failed: ${JSON.stringify(run)}`);
+  }
+
+  /** As libcni does once the ADD of the whole network has ended. */
+  #record(node: string, id: string, said: { readonly netns: string; readonly result: unknown }): void {
+    const config = { name: NETWORK, plugins: [{ type: "bridge", ipam: { type: "berth" } }] };
+    const record = {
+      ...{ kind: "cniCacheV1", containerId: id, ifName: "eth0", networkName: NETWORK, ...said },
+      config: Buffer.from(JSON.stringify(config)).toString("base64"),
+    };
+    const path = this.#recordPath(node, id);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, JSON.stringify(record));
+  }
+
+  #recordPath(node: string, id: string): string {
+    return join(this.#on(node).folder, "results", `${NETWORK}-${id}-eth0`);
   }
 
   /** A file in its place: what the agent looks at is whether it is there. */

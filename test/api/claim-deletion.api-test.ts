@@ -93,7 +93,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.ok(seen);
         const { podName = "", podUID = "", node = "" } = seen.record.binding ?? {};
         const attachment = attachmentOf(podName, { node, podUID, detached: true });
-        const report = await cluster.store.report(seen, { phase: "Detached", attachment });
+        const report = await cluster.store.report(seen, { attachment });
         return report.kind === "replaced" ? true : undefined;
       });
     };

@@ -83,8 +83,8 @@ function unneeded(
       return !isSlot && !(kind === "Job" && jobs.includes(name));
     })
     .map((claim) => {
-      const { phase, message } = new Fields(claim).at("status").value as Record<string, unknown>;
-      return `claim ${claim.metadata.name} is needed by no pod (${[phase, message].join(" ")})`;
+      const message = new Fields(claim).at("status").text("message");
+      return `claim ${claim.metadata.name} is needed by no pod (${message})`;
     });
 }
 

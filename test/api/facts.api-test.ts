@@ -119,7 +119,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.ok(seen);
       const sandbox = { containerID: `of-${uid}`, interface: "eth0", podUID: uid, since: clock.now() };
       await store.report(seen, {
-        phase: "Detached",
         attachment: { node: NODE, ...sandbox, detached: true },
       });
     }

@@ -224,9 +224,7 @@ function claimObject(n: number, node?: string): Made {
   const bound = { node: node ?? "", interface: "eth0", podUID, since: SINCE };
   const containerID = n.toString(16).padStart(64, "c");
   const status: Claim["status"] =
-    node === undefined
-      ? { phase: "Reserved" }
-      : { phase: "Attached", attachment: { ...bound, containerID, detached: false } };
+    node === undefined ? {} : { attachment: { ...bound, containerID, detached: false } };
   const claim: Claim = {
     ...{ namespace, name, nonce: nonceOf(n), addresses: [address], admittedAt: SINCE, status },
     identity: {

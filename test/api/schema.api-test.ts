@@ -306,7 +306,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         addresses: [],
         nonce: "",
         handMade: true,
-        status: { phase: "Pending" },
+        status: {},
       });
     });
 
@@ -344,8 +344,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         [name, "fd00:20::51", "db", "shop", "mysql-0"],
       ]);
       assert.deepEqual(await get("ipclaim", "-A"), [
-        ["NAMESPACE", "NAME", "PHASE", "ADDRESSES", "POD", "NODE"],
-        ["shop", "mysql-0", "Attached", '["10.20.0.51","fd00:20::51"]', "mysql-0", "node-a"],
+        ["NAMESPACE", "NAME", "ADDRESSES", "POD", "NODE", "RETAINED"],
+        ["shop", "mysql-0", '["10.20.0.51","fd00:20::51"]', "mysql-0", "node-a"],
       ]);
       assert.deepEqual(await get("ippool"), [
         [

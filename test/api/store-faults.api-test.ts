@@ -129,8 +129,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await store.replace("claim", seen, bareClaim("kept-0", { nonce: "n1" }));
       const now = await store.get("claim", "shop/kept-0");
       assert.ok(now);
-      await store.report(now, { phase: "Held" });
-      const path = "{.metadata.labels.team} {.status.conditions[0].type} {.status.phase} {.spec.nonce}";
+      await store.report(now, { message: "it waits" });
+      const path = "{.metadata.labels.team} {.status.conditions[0].type} {.status.message} {.spec.nonce}";
       const printed = await kubectl(
         plane,
         "-n",
@@ -141,7 +141,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         "-o",
         `jsonpath=${path}`,
       );
-      assert.equal(printed, "data Ready Held n1");
+      assert.equal(printed, "data Ready it waits n1");
     });
 
     it("does not answer, is gone, and comes back", async () => {

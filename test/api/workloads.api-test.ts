@@ -43,7 +43,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const pod = { name, uid: `uid-of-${name}`, node: "node-a", token: "" };
       const bound = granted(await bind(cluster.context, `shop/${name}`, pod, async () => FREE));
       const attachment = attachmentOf(name, { podUID: pod.uid, detached: true });
-      assert.equal((await cluster.store.report(bound, { phase: "Detached", attachment })).kind, "replaced");
+      assert.equal((await cluster.store.report(bound, { attachment })).kind, "replaced");
     };
 
     /** Writes and reads of Berth's kinds so far, but for watches and lists. */

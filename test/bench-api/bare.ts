@@ -25,7 +25,7 @@ export function recordsOf(name: string, address: Address, nonce: string) {
     addresses: [address],
     nonce,
     admittedAt: Date.now(),
-    status: { phase: "Pending" },
+    status: {},
   };
   const reservation: Reservation = { address, pool: POOL, claim: { namespace: NAMESPACE, name }, nonce };
   return { claim, reservation };

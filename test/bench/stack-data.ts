@@ -165,7 +165,7 @@ export class StackData {
       addresses: [address],
       nonce,
       admittedAt: Date.now(),
-      status: { phase: "Reserved" },
+      status: {},
     };
     const reservation = { address, pool: POOL.name, claim: { namespace, name }, nonce };
     await this.#do(this.#store.create("reservation", reservation));
@@ -195,7 +195,7 @@ export class StackData {
       since: attachedAt,
       detached: false,
     };
-    await this.#store.report(bound.stored, { phase: "Attached", attachment });
+    await this.#store.report(bound.stored, { attachment });
   }
 
   async #keep(json: Json): Promise<void> {

@@ -41,7 +41,6 @@ async function runOnce(world: World, uid: string): Promise<void> {
   granted(await bind(world.context, "shop/licence", target, FROM_MEMORY));
   const sandbox = { node: "n1", containerID: "box", interface: "eth0", podUID: uid, since: 0 };
   await world.store.report(await claimOf(world), {
-    phase: "Detached",
     attachment: { ...sandbox, detached: true },
   });
   await world.settle();

@@ -40,7 +40,7 @@ async function runOnce(world: World, name: string, uid: string): Promise<void> {
     since: 0,
     detached: true,
   };
-  await world.store.report(await claimOf(world, key), { phase: "Detached", attachment });
+  await world.store.report(await claimOf(world, key), { attachment });
   await world.settle();
 }
 

@@ -60,7 +60,7 @@ describe("a pod with three interfaces", await skipWithoutNetwork(), () => {
     assert.equal((await site.stack.claim("shop/three-11"))?.status.attachment?.detached, false);
     await a.end("net2");
     await eventually("the claim is told", async () =>
-      (await site.stack.claim("shop/three-11"))?.status.phase === "Detached" ? true : undefined,
+      (await site.stack.claim("shop/three-11"))?.status.attachment?.detached === true ? true : undefined,
     );
     for (const name of ["net2", "net1", "eth0"]) await b.end(name);
   });

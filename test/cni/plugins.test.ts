@@ -92,7 +92,7 @@ describe("main plugins", await skipWithoutNetwork(), () => {
     assert.equal((await site.stack.attachedContainers()).includes(sandbox.containerID), false);
     const detached = await eventually("the claim is told", async () => {
       const now = await site.stack.claim(claim);
-      return now?.status.phase === "Detached" ? now : undefined;
+      return now?.status.attachment?.detached === true ? now : undefined;
     });
     assert.deepEqual(detached.addresses, before?.addresses);
   }

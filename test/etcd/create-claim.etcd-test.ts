@@ -31,7 +31,6 @@ if (havePartsOrSkip(["etcd"])) {
     });
 
     const status = {
-      phase: "Attached",
       attachment: {
         ...{ node: "host-a", containerID: "box", interface: "eth0", podUID: "" },
         ...{ since: 1, detached: false },
@@ -59,7 +58,7 @@ if (havePartsOrSkip(["etcd"])) {
         assert.deepEqual(stored, await far.store.get("reservation", stored.key));
       const revisions = [made.claim, ...made.reservations].map(({ revision }) => revision);
       assert.equal(new Set(revisions).size, 1);
-      const next = await near.store.report(made.claim, { phase: "Detached" });
+      const next = await near.store.report(made.claim, { message: "changed" });
       assert.equal(next.kind, "replaced", "it may be changed without another look");
     });
 
@@ -111,9 +110,9 @@ if (havePartsOrSkip(["etcd"])) {
       assert.equal(made.kind, "created");
       const changed = await losing("answers", "changed", "10.20.5.2", async () => {
         const there = await arrived("changed");
-        await far.store.report(there, { phase: "Detached" });
+        await far.store.report(there, { message: "changed" });
       });
-      assert.equal(changed.kind === "created" && changed.claim.record.status.phase, "Detached");
+      assert.equal(changed.kind === "created" && changed.claim.record.status.message, "changed");
     });
 
     it("is not one's own when it never arrived and another has made it", async () => {

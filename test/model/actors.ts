@@ -163,7 +163,7 @@ export function detacher(claim: string, extra: Extra = {}): Actor {
       const seen = await context.store.get("claim", claimKey(keyOf(claim)));
       const attachment = seen?.record.status.attachment;
       if (seen === undefined || attachment === undefined) return;
-      await context.store.report(seen, { phase: "Detached", attachment: { ...attachment, detached: true } });
+      await context.store.report(seen, { attachment: { ...attachment, detached: true } });
     },
   };
 }

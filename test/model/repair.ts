@@ -69,7 +69,7 @@ class Aftermath {
       if (isDetached(stored.record) || binding === undefined) continue;
       const { node, podUID, since } = binding;
       const attachment = { node, containerID: "c", interface: "eth0", podUID, since, detached: true };
-      this.records.report(stored, { phase: "Detached", attachment });
+      this.records.report(stored, { attachment });
     }
   }
 

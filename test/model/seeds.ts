@@ -56,7 +56,7 @@ export function claim(name: string, addresses: readonly Address[], more: Partial
     addresses,
     nonce: nonceOf(name),
     admittedAt: BEFORE,
-    status: { phase: "Held" },
+    status: {},
     ...more,
   };
   return { kind: "claim", record };
@@ -64,7 +64,7 @@ export function claim(name: string, addresses: readonly Address[], more: Partial
 
 /** A person made it, and nobody has reserved anything for it yet. */
 export function handMade(name: string): Seed {
-  return claim(name, [], { nonce: "", handMade: true, status: { phase: "Pending" } });
+  return claim(name, [], { nonce: "", handMade: true, status: {} });
 }
 
 export function reserved(address: Address, name: string, more: Partial<Reservation> = {}): Seed {
@@ -90,7 +90,6 @@ export function bound(name: string, sandbox: "up" | "ended"): Partial<Claim> {
   return {
     binding: { token: "", podName: name, podUID, node: "n1", since: BEFORE },
     status: {
-      phase: sandbox === "up" ? "Attached" : "Detached",
       attachment: { ...at, containerID: "c1", detached: sandbox === "ended" },
     },
   };

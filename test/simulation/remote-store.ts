@@ -110,8 +110,7 @@ export class RemoteStore implements Store {
 
   report(seen: Stored<"claim">, status: ClaimStatus): Promise<ReplaceResult<"claim">> {
     return this.#process.call({
-      what: () =>
-        `report ${seen.key} ${revision(seen)} ${status.phase} ${status.attachment?.containerID ?? ""}`,
+      what: () => `report ${seen.key} ${revision(seen)} ${sandboxIn(status)}`,
       act: () => {
         const result = this.#reads.restingOn(seen, () => this.#records.report(seen, status));
         if (result.kind === "replaced") this.#told("claim", result.stored);
@@ -240,6 +239,11 @@ function describeReservation({ address, claim, nonce, marked, releasedAt }: Reco
   return `${address} for ${claim.name} (${nonce})${state}`;
 }
 
+function sandboxIn({ attachment }: ClaimStatus): string {
+  if (attachment === undefined) return "";
+  return `${attachment.detached ? "detached" : "attached"} ${attachment.containerID}`;
+}
+
 function describeClaim(claim: Records["claim"]): string {
   const { binding, status, retained, releasing } = claim;
   const node = binding?.node === "" ? "held" : `on ${binding?.node}`;
@@ -247,8 +251,7 @@ function describeClaim(claim: Records["claim"]): string {
     `${claim.name} ${claim.addresses.join("+") || "without addresses"} (${claim.nonce})`,
     binding &&
       `bound to ${binding.podName || "?"}/${binding.podUID || "?"} ${node} ${binding.token}`.trimEnd(),
-    status.attachment &&
-      `${status.attachment.detached ? "detached" : "attached"} ${status.attachment.containerID}`,
+    sandboxIn(status) || undefined,
     retained && `retained (${retained.because})`,
     releasing === true ? "RELEASING" : undefined,
   ];

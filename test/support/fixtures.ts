@@ -79,7 +79,7 @@ export function claimRecord(over: Partial<Claim> = {}): Claim {
     retention: DEFAULT_RETENTION,
     addresses: addrs("10.20.0.70"),
     nonce: "n1",
-    status: { phase: "Reserved" },
+    status: {},
     ...over,
   };
 }

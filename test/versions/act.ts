@@ -92,8 +92,8 @@ const ACTS: Readonly<Record<string, () => Promise<void>>> = {
     const bound = await bind(context, KEY, pod, async () => ({ fenced: false, holdExpired: false }));
     if ("kind" in bound) throw new Error(bound.message);
     const at = { node: "node-a", containerID: "c1", interface: "eth0", podUID: "p-1", since: 1 };
-    await store.report(await claim(), { phase: "Attached", attachment: { ...at, detached: false } });
-    await store.report(await claim(), { phase: "Detached", attachment: { ...at, detached: true } });
+    await store.report(await claim(), { attachment: { ...at, detached: false } });
+    await store.report(await claim(), { attachment: { ...at, detached: true } });
     const seen = await claim();
     await store.replace("claim", seen, { ...seen.record, retained: { since: 2, because: "scaled" } });
     new Journal(database).load();

@@ -39,7 +39,6 @@ async function ran(world: World, uid: string, ordinal = 0): Promise<void> {
   await bind(world.context, `shop/mysql-${ordinal}`, target, evidence);
   const sandbox = { node: "here", containerID: "box", interface: "eth0", podUID: uid, since: 0 };
   await world.store.report(await claimOf(world, ordinal), {
-    phase: "Detached",
     attachment: { ...sandbox, detached: true },
   });
   await world.settle();

@@ -59,7 +59,7 @@ async function lives(
   const bound = await world.realStore.replace("claim", claim, { ...claim.record, binding });
   assert.ok(bound.kind === "replaced");
   const attachment = attachmentOf(name, { detached: true });
-  await world.realStore.report(bound.stored, { phase: "Detached", attachment });
+  await world.realStore.report(bound.stored, { attachment });
   await send(world, "/validate/pods", made, { operation: "DELETE" });
   await settleDown(world);
   return {

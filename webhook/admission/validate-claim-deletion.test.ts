@@ -52,7 +52,6 @@ describe("a claim that is deleted", () => {
     });
     assert.ok(bound.kind === "replaced");
     await world.realStore.report(bound.stored, {
-      phase: "Attached",
       attachment: attachmentOf("licence", { detached }),
     });
     await world.settle();

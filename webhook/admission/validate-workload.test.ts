@@ -163,7 +163,7 @@ describe("a StatefulSet", () => {
     const bound = await world.realStore.get("claim", "shop/mysql-1");
     assert.ok(bound);
     const attachment = attachmentOf("mysql-1", { detached: true });
-    await world.realStore.report(bound, { phase: "Detached", attachment });
+    await world.realStore.report(bound, { attachment });
     await world.settle();
     assert.equal(await said(world, other, { operation: "UPDATE" }), `${keeps(0)} | ${keeps(1)}`);
     assert.deepEqual(await world.holdings(), before, "until their pods are made anew");

@@ -98,7 +98,7 @@ describe("what is queued for the garbage collector: the claims", () => {
 
   it("that were deleted and are not gone yet, at each change of them", async () => {
     const doomed = { ...BOUND, deleting: true };
-    const detached = { ...doomed, status: { phase: "Detached" } } as const;
+    const detached = { ...doomed, status: { message: "detached" } } as const;
     const changes = [BOUND, claimRecord({ name: "mysql-1" }), doomed, detached];
     assert.deepEqual(await suspected([BOUND], { claims: changes }), ["mysql-0 mysql-0"]);
     assert.deepEqual(await suspected([doomed], { claims: [undefined] }), [""]);

@@ -78,7 +78,7 @@ class Model {
 
   async #write(verb: "replace" | "report", seen: Stored<"claim">, nonce: string): Promise<void> {
     const fits = this.#isThere(seen);
-    const status: ClaimStatus = { phase: "Held", message: nonce };
+    const status: ClaimStatus = { message: nonce };
     const result =
       verb === "replace"
         ? await this.#store.replace("claim", seen, { ...seen.record, nonce, status })

@@ -40,7 +40,7 @@ export function bareClaim(name: string, other: Partial<Claim> = {}): Claim {
     retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
     addresses: [],
     nonce: "",
-    status: { phase: "Pending" },
+    status: {},
     ...other,
   };
 }
@@ -87,7 +87,6 @@ export function fullClaim(name: string): FullClaim {
     handMade: true,
     releasing: true,
     status: {
-      phase: "Attached",
       attachment: {
         node: "node-a",
         containerID: "c0ffee",

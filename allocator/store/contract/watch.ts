@@ -57,7 +57,7 @@ function orderCases(open: Open): void {
     const reservations = await syncedWatch(store, "reservation");
     const pool = await created(store, "pool", poolOf("db"));
     const claim = await created(store, "claim", bareClaim("mysql-0"));
-    const reported = expectReplaced(await store.report(claim, { phase: "Held" }));
+    const reported = expectReplaced(await store.report(claim, { message: "it waits" }));
     const reservation = await created(store, "reservation", reservationOf(nth(1)));
     await converges(pools, [pool]);
     await converges(claims, [reported]);

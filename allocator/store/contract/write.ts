@@ -8,7 +8,7 @@ import type { Kind, Store, Stored } from "../store.ts";
 import { addr, bareClaim, blockOf, fullBlock, fullClaim, nth, poolOf, reservationOf } from "./samples.ts";
 import { caseOf, converges, created, expectReplaced, listed, type Open, syncedWatch } from "./subject.ts";
 
-const HELD: ClaimStatus = { phase: "Held" };
+const WAITING: ClaimStatus = { message: "it waits" };
 const USED: BlockStatus = { node: "node-a", used: 3 };
 const RETURNED: BlockStatus = { node: "node-a", used: 0, returnedAt: 1_700_000_000_006 };
 
@@ -302,8 +302,8 @@ function statusCases(open: Open): void {
   caseOf(open, "is all that a report writes", async ({ store }) => {
     const first = await created(store, "claim", fullClaim("mysql-0"));
     const claimed: Stored<"claim"> = { ...first, record: { ...first.record, nonce: "not stored" } };
-    const reported = expectReplaced(await store.report(claimed, HELD));
-    assert.deepEqual(reported.record.status, HELD);
+    const reported = expectReplaced(await store.report(claimed, WAITING));
+    assert.deepEqual(reported.record.status, WAITING);
     assert.deepEqual(withoutStatus(reported), withoutStatus(first));
     assert.deepEqual([reported.uid, reported.createdAt], [first.uid, first.createdAt]);
     assert.notEqual(reported.revision, first.revision);
@@ -314,7 +314,7 @@ function statusCases(open: Open): void {
     const first = expectReplaced(
       await store.report(await created(store, "claim", bareClaim("mysql-0")), fullClaim("mysql-0").status),
     );
-    const next = bareClaim("mysql-0", { nonce: "n2", status: HELD });
+    const next = bareClaim("mysql-0", { nonce: "n2", status: WAITING });
     const replaced = expectReplaced(await store.replace("claim", first, next));
     assert.deepEqual(replaced.record, { ...next, status: first.record.status });
     assert.deepEqual(await store.get("claim", first.key), replaced);
@@ -323,7 +323,7 @@ function statusCases(open: Open): void {
   caseOf(open, "is written with the rest by a store that does not keep the two apart", async ({ store }) => {
     if (store.replaceClaim === undefined) return;
     const first = await created(store, "claim", fullClaim("mysql-0"));
-    const next = bareClaim("mysql-0", { nonce: "n2", status: HELD });
+    const next = bareClaim("mysql-0", { nonce: "n2", status: WAITING });
     const replaced = expectReplaced(await store.replaceClaim(first, next));
     assert.deepEqual(replaced, { ...first, record: next, revision: replaced.revision });
     assert.notEqual(replaced.revision, first.revision);
@@ -337,10 +337,10 @@ function statusCases(open: Open): void {
   caseOf(open, "is not reported from a stale revision, nor for a claim that is gone", async ({ store }) => {
     const old = await created(store, "claim", bareClaim("mysql-0"));
     const now = expectReplaced(await store.replace("claim", old, bareClaim("mysql-0", { nonce: "n2" })));
-    assert.deepEqual(await store.report(old, HELD), { kind: "conflict" });
+    assert.deepEqual(await store.report(old, WAITING), { kind: "conflict" });
     assert.deepEqual(await store.get("claim", old.key), now);
     await store.remove("claim", now);
-    assert.deepEqual(await store.report(now, HELD), { kind: "conflict" });
+    assert.deepEqual(await store.report(now, WAITING), { kind: "conflict" });
     assert.deepEqual(await listed<Kind>(store, "claim"), []);
   });
 }

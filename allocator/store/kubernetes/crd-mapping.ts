@@ -154,8 +154,8 @@ function fromUser(item: KubeItem): unknown {
 /** Of the status, what is Berth's own: conditions are for people. */
 function statusJson(item: KubeItem): unknown {
   const status = fieldsOf(item).at("status");
-  const { phase = "Pending", message } = status.value;
-  return { phase, ...timed(status, "attachment"), ...(message === undefined ? {} : { message }) };
+  const { message } = status.value;
+  return { ...timed(status, "attachment"), ...(message === undefined ? {} : { message }) };
 }
 
 /** Of the status what its owner's agent writes; nothing before it has written. */

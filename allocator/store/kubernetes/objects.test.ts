@@ -150,26 +150,24 @@ describe("names of objects", () => {
 
 describe("the status of a claim", () => {
   it("needs no write of its own at first, unless it says something", () => {
-    assert.equal(needsReport({ phase: "Pending" }), false);
-    assert.equal(needsReport({ phase: "Reserved" }), true);
+    assert.equal(needsReport({}), false);
     assert.equal(needsReport(fullClaim("a").status), true);
-    assert.equal(needsReport({ phase: "Pending", message: "" }), true);
+    assert.equal(needsReport({ message: "" }), true);
   });
 
-  it("is Pending until it is reported", () => {
+  it("says nothing until something is reported, nor of a phase that an earlier version wrote", () => {
     const record = bareClaim("mysql-0");
-    const phaseOf = (status: Fields | undefined) =>
-      storedOf("claim", itemOf("claim", record, { status })).record.status.phase;
-    assert.equal(phaseOf(undefined), "Pending");
-    assert.equal(phaseOf({ conditions: [] }), "Pending");
-    assert.equal(phaseOf({ phase: "Held" }), "Held");
+    const read = (status: Fields | undefined) =>
+      storedOf("claim", itemOf("claim", record, { status })).record.status;
+    for (const status of [undefined, { conditions: [] }, { phase: "Held" }])
+      assert.deepEqual(read(status), {});
   });
 
   it("takes away what it does not have, and leaves alone what is not its own", () => {
-    assert.deepEqual(statusPatch({ phase: "Held" }), { phase: "Held", attachment: null, message: null });
-    const status = { phase: "Held", conditions: [{ type: "Ready" }], repeat: "x" };
+    assert.deepEqual(statusPatch({}), { attachment: null, message: null });
+    const status = { message: "it waits", conditions: [{ type: "Ready" }], repeat: "x" };
     const item = itemOf("claim", bareClaim("mysql-0"), { status });
-    assert.deepEqual(storedOf("claim", item).record.status, { phase: "Held" });
+    assert.deepEqual(storedOf("claim", item).record.status, { message: "it waits" });
   });
 });
 
@@ -214,7 +212,7 @@ describe("objects that a newer version wrote", () => {
     const { record } = stored;
     assert.deepEqual(record.binding, full.binding);
     assert.deepEqual(record.retention, { whenDeleted: "Retain", whenScaled: "Release", ttlMs: null });
-    assert.deepEqual(record.status, { phase: "Pending", attachment: full.status.attachment });
+    assert.deepEqual(record.status, { attachment: full.status.attachment });
   });
 
   it("are written back with it", () => {
@@ -224,9 +222,9 @@ describe("objects that a newer version wrote", () => {
   });
 
   it("keep it in the status, but not for another sandbox", () => {
-    const status = { phase: "Attached", attachment: full.status.attachment } as const;
+    const status = { attachment: full.status.attachment } as const;
     assert.equal("cgroup" in (statusPatch(status, stored)["attachment"] as Fields), false); // merging leaves it
-    const next = { phase: "Attached", attachment: { ...full.status.attachment, containerID: "c2" } } as const;
+    const next = { attachment: { ...full.status.attachment, containerID: "c2" } } as const;
     assert.equal((statusPatch(next, stored)["attachment"] as Fields)["cgroup"], null);
   });
 });
@@ -308,7 +306,7 @@ describe("objects that are no records", () => {
     assert.deepEqual(record.retention, { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 172_800_000 });
     assert.deepEqual(record.identity, { kind: "Pod", apiVersion: "v1", name: "mysql-0" });
     assert.deepEqual([record.handMade, record.nonce, record.addresses], [true, "", []]);
-    assert.deepEqual(record.status, { phase: "Pending", message: "taken" });
+    assert.deepEqual(record.status, { message: "taken" });
   });
 });
 

@@ -47,13 +47,13 @@ export function specOf<K extends Kind>(kind: K, record: Records[K], seen?: Store
  * with the attachment that it describes.
  */
 export function statusPatch(status: ClaimStatus, seen?: Stored<"claim">): Json {
-  const { phase, attachment, message = null } = status;
-  if (attachment === undefined) return { phase, attachment: null, message };
+  const { attachment, message = null } = status;
+  if (attachment === undefined) return { attachment: null, message };
   const isSame = isSameAttachment(seen?.record.status.attachment, attachment);
   const others = (seen?.unknown ?? []).filter(({ path }) => path.join(".") === "status.attachment");
   const over = isSame ? {} : Object.fromEntries(others.map(({ key }) => [key, null]));
   const optional = { netns: null, bootID: null };
-  return { phase, attachment: { ...over, ...optional, ...attachmentJson(attachment) }, message };
+  return { attachment: { ...over, ...optional, ...attachmentJson(attachment) }, message };
 }
 
 /** The status of a block to merge: as that of a claim. */
@@ -83,8 +83,8 @@ export function isGone({ metadata: { deletionTimestamp, finalizers = [] } }: Kub
 }
 
 /** Whether it says more than no status does: the API server takes none at create, and a second write doubles the price. */
-export function needsReport({ phase, attachment, message }: ClaimStatus): boolean {
-  return phase !== "Pending" || attachment !== undefined || message !== undefined;
+export function needsReport({ attachment, message }: ClaimStatus): boolean {
+  return attachment !== undefined || message !== undefined;
 }
 
 /** An object as the store gives it. Throws STATE_CORRUPT naming kind and key for one that is no record. */

@@ -103,8 +103,8 @@ describe("sqlite store: a process that dies", () => {
     ],
     [
       "report",
-      'store.report(seen, { phase: "Held" })',
-      async (store) => (await store.get("claim", "shop/mysql-0"))?.record.status.phase === "Held",
+      'store.report(seen, { message: "held" })',
+      async (store) => (await store.get("claim", "shop/mysql-0"))?.record.status.message === "held",
     ],
     [
       "remove",

@@ -196,7 +196,7 @@ describe("sqlite store: trouble", () => {
     const writes: readonly (() => Promise<unknown>)[] = [
       () => store.create("claim", bareClaim("mysql-1")),
       () => store.replace("claim", claim, bareClaim("mysql-0", { nonce: "n2" })),
-      () => store.report(claim, { phase: "Held" }),
+      () => store.report(claim, { message: "it waits" }),
       () => store.remove("claim", claim),
     ];
     for (const write of writes) {
@@ -204,7 +204,7 @@ describe("sqlite store: trouble", () => {
       assert.deepEqual(rows(), before);
     }
     failing = false;
-    const changed = expectReplaced(await store.report(claim, { phase: "Held" }));
+    const changed = expectReplaced(await store.report(claim, { message: "it waits" }));
     await converges(watching, [changed]);
     assert.deepEqual(watching.said.slice(3), [{ type: "put", stored: changed }]);
     await watching.stop();

@@ -18,7 +18,7 @@ interface Reporter {
 }
 
 export function statusOf(attachment: ClaimAttachment): ClaimStatus {
-  return { phase: attachment.detached ? "Detached" : "Attached", attachment };
+  return { attachment };
 }
 
 /** What is said of the sandbox in the status of a claim that is bound to its pod. */

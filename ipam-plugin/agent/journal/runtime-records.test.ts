@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import type { Presence } from "./host.ts";
-import { readRecord, recordsIn } from "./runtime-records.ts";
+import { readRecord, recordOf, recordsIn } from "./runtime-records.ts";
 
 const BOOTED_AT = 1_700_000_000;
 const BERTH = { type: "bridge", ipam: { type: "berth" } };
@@ -110,5 +110,19 @@ describe("of the runtime's records", () => {
     await writeFile(join(folder, "results", "broken"), "{");
     await mkdir(join(folder, "results", "folder"));
     assert.equal(await found(), "hidden pathless process process-unseen up up-by-a-wrong-clock");
+  });
+
+  it("that of an attachment is found by its name, and says what it is of", async () => {
+    const state = recordOf([join(folder, "none"), join(folder, "results")]);
+    const wanted = { network: "net", containerID: "a", interface: "eth0" };
+    assert.equal(await recordOf([join(folder, "none")])(wanted), "unkept");
+    assert.equal(await state(wanted), "missing");
+    const path = join(folder, "results", "net-a-eth0");
+    await writeFile(path, JSON.stringify(cached("another", "/run/netns/a")));
+    assert.equal(await state(wanted), "missing");
+    await writeFile(path, JSON.stringify(cached("a", "/run/netns/a")));
+    assert.equal(await state(wanted), "kept");
+    assert.equal(await state({ ...wanted, interface: "net1" }), "missing");
+    assert.equal(await state({ ...wanted, network: `${folder}/results/net` }), "kept", "within the folder");
   });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import type { AttachmentKey } from "../claims/claim-source.ts";
 import type { Host } from "./host.ts";
 
 /**
@@ -41,6 +42,31 @@ export function recordsIn(folders: readonly string[], host: Pick<Host, "look" | 
     }
     return found;
   };
+}
+
+/**
+ * Whether the runtime has written the attachment down. `missing`: not yet, or never, though it keeps such records;
+ * `unkept`: it keeps none where they are looked for.
+ */
+export type RecordState = "kept" | "missing" | "unkept";
+export type RecordOf = (attachment: AttachmentKey) => Promise<RecordState>;
+
+/** libcni names the file after what the record is of; see `cacheFilePath` of its api.go. */
+export function recordOf(folders: readonly string[]): RecordOf {
+  return async ({ network, containerID, interface: name }) => {
+    let state: RecordState = "unkept";
+    for (const folder of folders) {
+      const path = join(folder, basename(`${network}-${containerID}-${name}`));
+      const record = readRecord(path, await readFile(path, "utf8").catch(() => ""));
+      if (record?.containerID === containerID && record.interface === name) return "kept";
+      if (await isFolder(folder)) state = "missing";
+    }
+    return state;
+  };
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isDirectory() === true;
 }
 
 /** Undefined for what is no record of an interface that has its address from Berth. */

@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import { type Clock, type LogFields, noopLogger } from "../../../allocator/base/ports.ts";
 import { bind } from "../../../allocator/lifecycle/bind.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
+import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
@@ -12,6 +13,7 @@ import type { AttachRequest, ClaimResult, NoClaim, SandboxEvent } from "../claim
 import type { NodePod } from "../claims/cluster/node-cache.ts";
 import { NodeClaims } from "../claims/cluster/node-claims.ts";
 import { StatusWriter } from "../claims/cluster/status-writer.ts";
+import type { RecordState } from "../journal/runtime-records.ts";
 import { PlainView } from "./plain-view.ts";
 
 export const NODE = "node-a";
@@ -36,6 +38,8 @@ export class NodeWorld {
   allPools: readonly Pool[] | undefined;
   /** How statuses are written, if not plainly. */
   reporting: Reporting | undefined;
+  /** What the runtime says of its own record of an attachment. */
+  runtimeRecord: RecordState = "unkept";
   /** What a live look at a pod throws, while it is set. */
   fault: Error | undefined;
 
@@ -61,6 +65,7 @@ export class NodeWorld {
         if (this.fault !== undefined) throw this.fault;
         return this.pods.get(`${namespace}/${name}`);
       },
+      recordOf: async () => this.runtimeRecord,
       hasBlocks: (pool) => this.blockPools.has(pool),
       allPools: () => this.allPools,
       checkAfter: (claim) => void this.suspects.push(claim),
@@ -151,10 +156,10 @@ export class NodeWorld {
   /** `Attached box-a for uid-a` */
   async status(name: string): Promise<string> {
     const found = await this.world.realStore.get("claim", `shop/${name}`);
-    const { phase, attachment } = found?.record.status ?? {};
+    const { attachment } = found?.record.status ?? {};
     return attachment === undefined
-      ? `${phase}`
-      : `${phase} ${attachment.containerID} for ${attachment.podUID}`;
+      ? "not reported"
+      : `${wordFor(attachment)} ${attachment.containerID} for ${attachment.podUID}`;
   }
 
   async close(): Promise<void> {
@@ -169,12 +174,18 @@ export class NodeWorld {
         return await realStore.get(kind, key);
       },
       report: async (seen, status) => {
-        this.calls.push(`report ${seen.key} ${status.phase}`);
+        this.calls.push(
+          `report ${seen.key} ${status.attachment === undefined ? "" : wordFor(status.attachment)}`,
+        );
         const real: Store["report"] = (of, as) => realStore.report(of, as);
         return await (this.reporting?.(real, seen, status) ?? real(seen, status));
       },
     };
   }
+}
+
+function wordFor({ detached }: ClaimAttachment): string {
+  return detached ? "Detached" : "Attached";
 }
 
 export function podOf(name: string, over: Partial<NodePod> = {}): NodePod {

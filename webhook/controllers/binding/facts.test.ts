@@ -46,7 +46,7 @@ const b = (node: string, over: Partial<BindTarget> = {}): BindTarget => ({
 const bound = (over: Partial<Claim> = {}) =>
   claimRecord({ binding: bindingTo("a", "x", { token: "t1" }), ...over });
 const detached = bound({
-  status: { phase: "Detached", attachment: attachmentOf("a", { detached: true }) },
+  status: { attachment: attachmentOf("a", { detached: true }) },
 });
 const met = claimRecord({ binding: bindingTo("a", "", { token: "t1" }) });
 const unmet = claimRecord({ binding: bindingTo("", "", { token: "t2", podUID: "" }) });

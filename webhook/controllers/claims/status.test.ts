@@ -18,9 +18,8 @@ function item(status: unknown, spec: unknown = {}) {
 
 describe("the status of a claim made by hand", () => {
   it("says what is reserved, and nothing more once it says that", () => {
-    const report = reportOn(item({ phase: "Pending", message: "held" }), RESERVED, NOW);
+    const report = reportOn(item({ message: "held" }), RESERVED, NOW);
     assert.deepEqual(report, {
-      phase: "Reserved",
       message: null,
       conditions: [
         {
@@ -33,13 +32,12 @@ describe("the status of a claim made by hand", () => {
         },
       ],
     });
-    const written = { phase: report?.phase, conditions: report?.conditions };
+    const written = { conditions: report?.conditions };
     assert.equal(reportOn(item(written), RESERVED, NOW + 60_000), undefined);
   });
 
   it("says why there are no addresses, in the message too", () => {
     const report = reportOn(item(undefined), TAKEN, NOW);
-    assert.equal(report?.phase, "Pending");
     assert.equal(report?.message, TAKEN.message);
     assert.deepEqual(
       report?.conditions.map(({ status, reason, message }) => `${status} ${reason}: ${message}`),
@@ -78,17 +76,5 @@ describe("the status of a claim made by hand", () => {
     const gone = reportOn(item(reported), RESERVED, NOW + 60_000);
     assert.equal(words(gone)[1], "Bindable=True Free: the next pod a has this claim");
     assert.equal(reportOn(item(gone), RESERVED, NOW + 90_000), undefined);
-  });
-
-  it("stays what the agent said while a pod has the claim", () => {
-    const attached = { phase: "Attached", attachment: { node: "node-a" } };
-    assert.equal(reportOn(item(attached), RESERVED, NOW)?.phase, "Attached");
-    assert.equal(reportOn(item(attached), TAKEN, NOW)?.phase, "Attached");
-  });
-
-  it("is reserved still for a claim that cannot have other addresses", () => {
-    const held = item({ phase: "Reserved" }, { nonce: "n1" });
-    assert.equal(reportOn(held, TAKEN, NOW)?.phase, "Reserved");
-    assert.equal(reportOn(item({ phase: "Reserved" }, { nonce: "" }), TAKEN, NOW)?.phase, "Pending");
   });
 });

@@ -18,29 +18,23 @@ export type ClaimVerdict = { readonly kind: "reserved"; readonly addresses: read
 
 /** What of a claim's status is the controller's to write. */
 export interface ClaimReport {
-  readonly phase: string;
   readonly message: string | null;
   readonly conditions: readonly Condition[];
 }
 
-/** The status that the claim should have; undefined if it has it. `isKeptOut`: a pod that does without the claim blocks it. Agents write the phase once a pod has the claim. */
+/** The status that the claim should have; undefined if it has it. `isKeptOut`: a pod that does without the claim blocks it. */
 export function reportOn(
   item: KubeItem,
   verdict: ClaimVerdict,
   now: number,
   isKeptOut = false,
 ): ClaimReport | undefined {
-  const object = new Fields(item);
-  const status = object.at("status");
+  const status = new Fields(item).at("status");
   const before: ClaimReport = {
-    phase: status.text("phase"),
     message: status.text("message") === "" ? null : status.text("message"),
     conditions: conditionsOf(item),
   };
-  const holds = !isRefusal(verdict) || object.at("spec").text("nonce") !== "";
-  const unused = before.phase === "" || before.phase === "Pending" || before.phase === "Reserved";
   const next: ClaimReport = {
-    phase: unused ? (holds ? "Reserved" : "Pending") : before.phase,
     message: isRefusal(verdict) ? verdict.message : null,
     conditions: mergeConditions(
       before.conditions,

@@ -40,7 +40,7 @@ describe("a claim without a sandbox", () => {
     node.fault = lost();
     await assert.rejects(node.claims.settle("shop/a"), /does not answer/);
     assert.deepEqual(node.calls, ["pod shop/a", "pod shop/a"]);
-    assert.equal(await node.status("a"), "Pending");
+    assert.equal(await node.status("a"), "not reported");
     node.view.isSynced = false;
     await node.claims.settle("shop/a");
     assert.deepEqual([node.calls.length, node.claims.inUse()], [2, []]);
@@ -79,7 +79,7 @@ describe("a claim without a sandbox", () => {
     assert.ok(!isRefusal(await node.bind("a", "uid-2"))); // the watch is behind
     await node.claims.settle("shop/a");
     assert.deepEqual(node.calls, ["pod shop/a", "report shop/a Detached", "get shop/a"]);
-    assert.equal(await node.status("a"), "Pending");
+    assert.equal(await node.status("a"), "not reported");
     node.see(podOf("a", { uid: "uid-2" }));
     await node.hear("a");
     const next = ask("a", { pod: { namespace: "shop", name: "a", uid: "uid-2" } });

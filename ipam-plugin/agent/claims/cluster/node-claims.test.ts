@@ -35,6 +35,42 @@ describe("an ADD of a pod whose claim is known", () => {
     assert.deepEqual(node.calls, ["report shop/a Attached"]);
   });
 
+  it("is nothing to write where the runtime has its record, and the kubelet tells of the interface", async () => {
+    node.runtimeRecord = "kept";
+    await node.assign("a", "10.20.0.70");
+    await node.add(ask("a"));
+    await node.claims.report("shop/a");
+    assert.deepEqual([node.calls, node.suspects.splice(0)], [[], ["shop/a"]]);
+    const net1 = { network: "net", containerID: "box-b", interface: "net1" };
+    await node.assign("b", "10.20.0.71");
+    await node.add(ask("b", { attachment: net1 }));
+    await node.claims.report("shop/b");
+    assert.equal(await node.status("b"), "Attached box-b for uid-b");
+  });
+
+  it("is written once the runtime has had time for its record, and has none", async () => {
+    node.runtimeRecord = "missing";
+    await node.assign("a", "10.20.0.70");
+    await node.add(ask("a"));
+    node.suspects.length = 0;
+    await node.claims.report("shop/a");
+    assert.deepEqual([node.calls, node.suspects], [[], ["shop/a"]], "it is looked at again");
+    node.world.clock.advance(5_000);
+    await node.claims.report("shop/a");
+    assert.equal(await node.status("a"), "Attached box-a for uid-a");
+  });
+
+  it("puts a status right that names another sandbox, whoever else knows of this one", async () => {
+    await node.assign("a", "10.20.0.70");
+    await node.add(ask("a"));
+    await node.claims.report("shop/a");
+    await node.hear("a");
+    node.runtimeRecord = "kept";
+    await node.add(ask("a", { attachment: { network: "net", containerID: "box-2", interface: "eth0" } }));
+    await node.claims.report("shop/a");
+    assert.equal(await node.status("a"), "Attached box-2 for uid-a");
+  });
+
   it("serves one interface of the pod, the first that asks, for all its sandboxes", async () => {
     await node.assign("a", "10.20.0.70");
     const over = (containerID: string, name: string) =>
@@ -122,7 +158,7 @@ describe("the status of a claim", () => {
     await node.hear("a");
     await node.claims.report("shop/a");
     await node.claims.report("shop/b");
-    assert.equal(await node.status("a"), "Pending");
+    assert.equal(await node.status("a"), "not reported");
   });
 
   it("a sandbox whose claim was taken from the node is told of", async () => {

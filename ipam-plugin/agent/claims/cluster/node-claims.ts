@@ -7,6 +7,7 @@ import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/mode
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
+import type { RecordOf } from "../../journal/runtime-records.ts";
 import { changed, NO_CLAIM, requestMismatch, resultOf, serves, throwIfCancelled } from "../claim-result.ts";
 import type {
   AttachRequest,
@@ -32,6 +33,8 @@ interface NodeClaimsOptions {
   readonly checkAfter: (claim: string, afterMs: number) => void;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Whether the runtime has a record of its own of an attachment; absent: it has none. */
+  readonly recordOf?: RecordOf;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
@@ -42,11 +45,18 @@ interface NodeClaimsOptions {
 
 /** After the answer, which must not wait for it. */
 const REPORT_MS = 200;
+/** A runtime writes its record when the main plugin, and those that are chained to it, have ended. */
+const RECORD_MS = 5_000;
+const RECORD_AGAIN_MS = 1_000;
+/** What runtimes call the interface whose addresses the kubelet reports as the pod's (`status.podIPs`). */
+const KUBELETS = "eth0";
 
 /** The sandbox of this node that was given a claim last. */
 interface Holder extends SandboxEvent {
   /** It was not seen to end. */
   readonly live: boolean;
+  /** On the monotonic clock; absent: before this process. */
+  readonly answeredAt?: number;
 }
 
 /**
@@ -86,7 +96,8 @@ export class NodeClaims implements ClaimSource {
     const notice = noticeOf(found, request);
     try {
       const bound = this.#isProven(seen) ? answer : await this.#prove(found, request, signal);
-      if (bound.kind === "claimed") this.#holders.set(found.claim, { ...notice, live: true });
+      const answeredAt = this.#options.clock.monotonic();
+      if (bound.kind === "claimed") this.#holders.set(found.claim, { ...notice, live: true, answeredAt });
       return bound;
     } finally {
       checkAfter(found.claim, REPORT_MS);
@@ -135,20 +146,37 @@ export class NodeClaims implements ClaimSource {
     const seen = view.isSynced ? view.claim(claim) : undefined;
     if (seen?.record.binding === undefined || isDetached(seen.record)) return;
     if (await this.#mayComeBack(seen.record, seen.record.binding)) return;
-    await reports.detached(seen);
+    const isIts = holder?.pod.uid !== "" && holder?.pod.uid === seen.record.binding.podUID;
+    await reports.detached(seen, isIts ? holder.attachment : undefined);
   }
 
-  /** Writes which sandbox has the claim, unless that is what its status says. */
+  /** Writes which sandbox has the claim, unless its status says that, or others do. */
   async report(claim: string): Promise<void> {
     const { view, reports, node } = this.#options;
     const seen = view.claim(claim);
     const holder = this.#holders.get(claim);
-    if (seen === undefined || holder?.live !== true) return;
+    if (seen === undefined || holder?.live !== true || !isNews(seen.record, holder, node)) return;
+    if (await this.#isKnownElsewhere(seen.record, holder)) return;
     await reports.attached(
       seen,
       holder,
       (record) => this.#holders.get(claim) === holder && isNews(record, holder, node),
     );
+  }
+
+  /**
+   * The runtime's record names the sandbox to an agent without its journal, and the kubelet tells people which addresses
+   * the pod has (ADR 0042). A status that names another sandbox is put right all the same.
+   */
+  async #isKnownElsewhere({ status }: Claim, { claim, attachment, answeredAt }: Holder): Promise<boolean> {
+    const { recordOf, clock, checkAfter } = this.#options;
+    if (recordOf === undefined || attachment.interface !== KUBELETS) return false;
+    if (status.attachment?.detached === false) return false;
+    const state = await recordOf(attachment);
+    if (state !== "missing" || answeredAt === undefined) return state === "kept";
+    const isEarly = clock.monotonic() - answeredAt < RECORD_MS;
+    if (isEarly) checkAfter(claim, RECORD_AGAIN_MS);
+    return isEarly;
   }
 
   /** The watch told of a change of the claim; `now` undefined: it is bound to this node no more. */

@@ -5,7 +5,7 @@ import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
 import type { Binding, Claim, ClaimAttachment, ClaimStatus } from "../../../../allocator/model/claim.ts";
 import { retryOnConflict } from "../../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../../allocator/store/store.ts";
-import type { SandboxEvent } from "../claim-source.ts";
+import type { AttachmentKey, SandboxEvent } from "../claim-source.ts";
 import { statusOf } from "../sandbox-status.ts";
 
 interface StatusWriterOptions {
@@ -55,9 +55,10 @@ export class StatusWriter {
 
   /**
    * No sandbox of this node has the claim, and its pod will get none: from here on the binding may move. Written only
-   * while the claim is bound to the same pod. Call it while holding the claim's lock.
+   * while the claim is bound to the same pod. `sandbox` is the last one that had it, where it is known. Call it while
+   * holding the claim's lock.
    */
-  async detached(seen: Stored<"claim">): Promise<void> {
+  async detached(seen: Stored<"claim">, sandbox?: AttachmentKey): Promise<void> {
     const { node, podUID } = seen.record.binding ?? {};
     if (podUID === undefined) return;
     this.#released.set(seen.key, podUID);
@@ -65,7 +66,7 @@ export class StatusWriter {
       if (binding?.podUID !== podUID || binding.node !== node) return undefined;
       if (isDetached({ ...claim, binding, status })) return undefined;
       const last = status.attachment?.podUID === podUID ? status.attachment : undefined;
-      const { containerID = "", interface: name = binding.interface ?? "" } = last ?? {};
+      const { containerID = "", interface: name = binding.interface ?? "" } = sandbox ?? last ?? {};
       return this.#statusOf(binding, { containerID, interface: name, detached: true });
     });
   }

@@ -5,7 +5,7 @@ import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { addressesOn } from "../../allocator/model/interfaces.ts";
-import { unreportedInterfaces } from "../backend/attachment-report.ts";
+import { interfaceTold, unreportedInterfaces } from "./attachment-report.ts";
 
 /** Multus writes it when the pod's networks are attached ("Network Attachment Status Annotation" of the de facto standard). */
 const NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status";
@@ -18,19 +18,31 @@ export function whereOf(claim: Claim, pod: KubeObject): string {
     (name) => addressesOn(claim, name)?.every((address) => reported.has(address)) !== true,
   );
   if (others.length === 0) return "";
-  const on = claim.status.attachment?.interface ?? "";
+  const on = interfaceTold(claim);
   return ` on ${on}; whether it has ${others.join(" and ")} is not reported: see ip address in the pod`;
 }
 
-export function reportedAddresses({ json, metadata }: KubeObject): ReadonlySet<Address> {
-  const ofKubelet = json
-    .at("status")
-    .list("podIPs")
-    .map((one) => new Fields(one).text("ip"));
-  const ofMultus = networksIn(metadata.annotations[NETWORK_STATUS] ?? "").flatMap((one) =>
-    new Fields(one).list("ips").map(String),
-  );
-  return new Set([...ofKubelet, ...ofMultus].flatMap((text) => parseAddress(text) ?? []));
+export function reportedAddresses(pod: KubeObject): ReadonlySet<Address> {
+  const networks = networksIn(pod.metadata.annotations[NETWORK_STATUS] ?? "");
+  const ofMultus = networks.flatMap((one) => new Fields(one).list("ips").map(String));
+  return new Set([...kubeletsAddresses(pod), ...ofMultus.flatMap((text) => parseAddress(text) ?? [])]);
+}
+
+/** Those of `KUBELETS_INTERFACE`: `status.podIPs`. */
+export function kubeletsAddresses({ json }: KubeObject): ReadonlySet<Address> {
+  const ips = json.at("status").list("podIPs");
+  return new Set(ips.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []));
+}
+
+/** When the pod's sandbox was ready with its network (KEP-3085), or the kubelet took the pod on; milliseconds since 1970. */
+export function reportedSince({ json }: KubeObject): number | undefined {
+  const status = json.at("status");
+  const ready = status
+    .list("conditions")
+    .map((one) => new Fields(one))
+    .find((one) => one.text("type") === "PodReadyToStartContainers" && one.text("status") === "True");
+  const at = Date.parse(ready?.text("lastTransitionTime") || status.text("startTime"));
+  return Number.isNaN(at) ? undefined : at;
 }
 
 function networksIn(text: string): readonly unknown[] {
