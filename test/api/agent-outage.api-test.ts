@@ -32,7 +32,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await suite.plane.start();
       await suite.cluster.forget(b);
       await suite.cluster.untilStatus("out-0", "Attached c2", 40_000);
-      await suite.cluster.untilStatus("out-1", "Detached", 40_000);
+      await suite.cluster.untilStatus("out-1", "Detached c3", 40_000);
     });
 
     it("an agent that starts then serves what needs none, and everything once it is back", async () => {

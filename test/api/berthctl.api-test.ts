@@ -75,7 +75,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         );
         assert.match(
           (await cluster.call("get", "attachments")).stdout,
-          /^NAMESPACE {3}POD {7}ADDRESSES {17}CLAIM {10}NODE {5}CONTAINER {6}INTERFACE {3}AGE\nshop {8}mysql-0 {3}10\.20\.0\.70, fd00:20::70 {3}shop\/mysql-0 {3}node-a {3}sandbox-of-m {3}eth0 {8}\d+[dh]\n$/,
+          /^NAMESPACE {3}POD {7}ADDRESSES {17}CLAIM {10}NODE {5}INTERFACE {3}AGE\nshop {8}mysql-0 {3}10\.20\.0\.70, fd00:20::70 {3}shop\/mysql-0 {3}node-a {3}eth0 {8}\d+[dh]\n$/,
         );
       });
 

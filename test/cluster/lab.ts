@@ -252,11 +252,15 @@ export class Lab {
     );
   }
 
+  async berthctl(...args: readonly string[]): ReturnType<typeof run> {
+    return await run(BERTHCTL, args, { env: this.environment });
+  }
+
   /** Pools, claims, reservations and attachments agree, at the latest when everything under way is over. */
   async check(): Promise<void> {
     let last = "";
     const look = async () => {
-      const { rc, stdout, stderr } = await run(BERTHCTL, ["check"], { env: this.environment });
+      const { rc, stdout, stderr } = await this.berthctl("check");
       last = stdout + stderr;
       if (rc !== 0) await pause(500);
       return rc === 0 || undefined;

@@ -2,11 +2,14 @@
 // Pods that go and come back: with their addresses, and never two at a time with one.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { caseOptions, Times } from "./cases.ts";
 import { Lab, type Running } from "./lab.ts";
 import { deployment, pod, statefulSet } from "./objects.ts";
 import { Sandboxes } from "./observer.ts";
 
+/** An agent that has something to write of a sandbox does so in this time. */
+const REPORTED_MS = 8_000;
 const STICKY = { "berth.dev/sticky": "true", "berth.dev/pools": "lab", "berth.dev/families": "IPv4" };
 
 let lab: Lab;
@@ -43,6 +46,13 @@ describe("lives", () => {
     assert.deepEqual(now.addresses, db0.addresses);
     await lab.pingAll(await lab.runs("app=db", 3));
     await lab.check();
+    // containerd has its record of the sandbox, and the kubelet tells of the address: the agent has nothing to add
+    await pause(REPORTED_MS);
+    const told = await lab.must(["get", "ipclaim", db0.name, "-o", "jsonpath={.status.attachment}"]);
+    const { detached, podUID } = JSON.parse(told) as { detached?: boolean; podUID?: string };
+    assert.deepEqual({ detached, podUID }, { detached: true, podUID: db0.uid });
+    const { stdout } = await lab.berthctl("get", "attachments");
+    assert.match(stdout, new RegExp(`^\\S+ +${db0.name} +${db0.addresses[0]} `, "m"));
     times.end();
   });
 
