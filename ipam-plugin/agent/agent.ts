@@ -50,27 +50,13 @@ export interface Agent {
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   const services = await createServices(options);
-  const { log, clock, attachments, detachReporter, blockFollower } = services;
+  const { log, clock, attachments, detachReporter } = services;
   const journal = await services.journal.id(options.random);
   const folder = join(dirname(options.socketPath), "spool");
-  const { bootId, database, runtimeRecords = async () => [] } = options;
+  const { database } = options;
   await requireOwn(options.socketPath, folder);
   if (!database.inMemory) await requireOwnFolder(database.path);
-  const unknownSandboxes = async () =>
-    (await runtimeRecords()).filter((record) => !attachments.knows(record));
-  const position = services.journal.position();
-  const rename = (id: string) => services.journal.rename(id);
-  const candidate = { bootId, journal, position, place: database.path, unknownSandboxes, rename };
-  const mark = markFileOf(options.socketPath);
-  const reached = await bindToBoot(mark, candidate);
-  services.journal.follow((at) => {
-    try {
-      reached(at);
-    } catch (error) {
-      // what is on the disk is answered all the same: the mark says less than it could until the next change
-      log.error("the mark of the boot does not say how far the journal is", { path: mark.path, error });
-    }
-  });
+  const mark = await bindJournal(options, services, journal);
   const handle = createHandler(services);
   measureNode(services, folder);
   await releasePreviousBoot(services);
@@ -85,12 +71,43 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   detachReporter.start();
   const reporter = reporterOf(options, services);
   reporter?.start();
-  const closeAll = async () => {
+  return agentOf(services, reporter, async () => {
     await server.close();
     stop.abort();
     await Promise.all([spool, sweep.close(), detachReporter.close(), reporter?.close()]);
     mark.close();
-  };
+  });
+}
+
+/** Sees that no other journal has served in this boot, and marks from now on how far this one is. */
+async function bindJournal(
+  { bootId, database, socketPath, runtimeRecords = async () => [] }: AgentOptions,
+  { attachments, journal, log }: AgentServices,
+  id: string,
+): Promise<ReturnType<typeof markFileOf>> {
+  const mark = markFileOf(socketPath);
+  const reached = await bindToBoot(mark, {
+    ...{ bootId, journal: id, position: journal.position(), place: database.path },
+    unknownSandboxes: async () => (await runtimeRecords()).filter((record) => !attachments.knows(record)),
+    rename: (other) => journal.rename(other),
+  });
+  journal.follow((at) => {
+    try {
+      reached(at);
+    } catch (error) {
+      // what is on the disk is answered all the same: the mark says less than it could until the next change
+      log.error("the mark of the boot does not say how far the journal is", { path: mark.path, error });
+    }
+  });
+  return mark;
+}
+
+function agentOf(
+  services: AgentServices,
+  reporter: BlockReporter | undefined,
+  closeAll: () => Promise<void>,
+): Agent {
+  const { attachments, blockFollower } = services;
   let closing: Promise<void> | undefined;
   return {
     held: () => attachments.held(),

@@ -5,7 +5,7 @@ import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
-import type { Stored } from "../../allocator/store/store.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { withRequestMetrics } from "../../kube/api/metered-connection.ts";
@@ -80,8 +80,43 @@ const LOOKS_AT_ONCE = 16;
  * what startAgent throws.
  */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAgent> {
-  const { node, clock, random, log, metrics } = options;
+  const { clock, log, metrics } = options;
   const connection = withRequestMetrics(options.connection, metrics, clock);
+  const followed = followNode(options, connection);
+  const { watch, queue, claims } = followed;
+  gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
+  const etcds = await etcdsOf(options, claims);
+  const agent = await startServing(options, followed, etcds).catch(async (error: unknown) => {
+    await etcds?.close();
+    throw error;
+  });
+  followed.serving(agent);
+  etcds?.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
+  const journalBlocks = () =>
+    void agent.blocksChanged().catch((error: unknown) => {
+      log.warn("blocks of this node were not journalled", { error });
+    });
+  watch.onBlocks(journalBlocks);
+  watch.onFacts(() => agent.factsChanged());
+  const attached = () => agent.attached().filter(({ claim }) => !claim || isInApi(claim));
+  const strays = new StrayDetector({ view: watch, attached, clock, log });
+  gaugeOf(metrics, "berth_agent_claims", () => watch.size);
+  gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
+  return inBackground(agent, { watch, queue, strays, connection, clock, etcds });
+}
+
+/** What is known of the node's claims and pods, and what is done about a claim that changes. */
+interface FollowedNode {
+  readonly watch: NodeInformers;
+  readonly store: Store;
+  readonly queue: WorkQueue;
+  readonly claims: NodeClaims;
+  /** Claims are looked at from now on: this agent has the socket. */
+  serving(agent: Agent): void;
+}
+
+function followNode(options: NodeAgentOptions, connection: Connection): FollowedNode {
+  const { node, clock, random, log, metrics } = options;
   const bounded = withDeadline(connection, CALL_MS);
   const health = new WatchMetrics(clock, metrics);
   const watch = new NodeInformers({ connection, node, clock, random, log, health });
@@ -102,6 +137,17 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     allPools: () => serving?.allPools(),
     checkAfter: (claim, afterMs) => queue.addAfter(claim, afterMs),
   });
+  lookAtChanges(watch, queue, claims);
+  return {
+    ...{ watch, store, queue, claims },
+    serving(agent) {
+      serving = agent;
+      started.resolve(agent);
+    },
+  };
+}
+
+function lookAtChanges(watch: NodeInformers, queue: WorkQueue, claims: NodeClaims): void {
   watch.onChange({
     claim: (claim, now) => {
       claims.changed(claim, now);
@@ -111,45 +157,25 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
       for (const claim of changed) queue.addAfter(claim, 0);
     },
   });
-  const notReady = () => (watch.isSynced ? undefined : notLoadedWords(node));
-  gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
-  const { socketPath, signal, runtimeRecords } = options;
-  const etcds = await etcdsOf(options, claims);
-  const starting = startWhenBound(
+}
+
+async function startServing(
+  options: NodeAgentOptions,
+  { watch, store, claims }: FollowedNode,
+  etcds: EtcdSides | undefined,
+): Promise<Agent> {
+  const { node, socketPath, signal, clock, log, runtimeRecords, refusalsNameAll = false } = options;
+  return await startWhenBound(
     () =>
       startAgent({
         ...options,
         claimSource: etcds?.claimSource ?? claims,
         ...(etcds && { sharedNetworks: etcds }),
-        blockSource: blocksOf(watch, {
-          statuses: { node, store },
-          refusalsNameAll: options.refusalsNameAll === true,
-        }),
-        notReady,
+        blockSource: blocksOf(watch, { statuses: { node, store }, refusalsNameAll }),
+        notReady: () => (watch.isSynced ? undefined : notLoadedWords(node)),
       }),
-    {
-      ...{ socketPath, signal, clock, log, runtimeRecords },
-      mark: markFileOf(socketPath),
-    },
+    { socketPath, signal, clock, log, runtimeRecords, mark: markFileOf(socketPath) },
   );
-  const agent = await starting.catch(async (error: unknown) => {
-    await etcds?.close();
-    throw error;
-  });
-  serving = agent;
-  etcds?.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
-  started.resolve(agent);
-  const journalBlocks = () =>
-    void agent.blocksChanged().catch((error: unknown) => {
-      log.warn("blocks of this node were not journalled", { error });
-    });
-  watch.onBlocks(journalBlocks);
-  watch.onFacts(() => agent.factsChanged());
-  const attached = () => agent.attached().filter(({ claim }) => !claim || isInApi(claim));
-  const strays = new StrayDetector({ view: watch, attached, clock, log });
-  gaugeOf(metrics, "berth_agent_claims", () => watch.size);
-  gaugeOf(metrics, "berth_agent_stray_sandboxes", () => strays.find().length);
-  return inBackground(agent, { watch, queue, strays, connection, clock, etcds });
 }
 
 /**

@@ -59,6 +59,9 @@ export interface EtcdSide {
   close(): Promise<void>;
 }
 
+type CachedContext = Context & { readonly view: RecordCache };
+type GcLoop = ReturnType<typeof startGcLoop>;
+
 /** How long an ADD waits for the records of an etcd that was not reached before. */
 const WHOLE_MS = 5_000;
 
@@ -77,51 +80,21 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const { access, node, clock, random, log, metrics } = options;
   const client = new EtcdClient(access, options);
   const registry = new HostRegistry(client, log);
-  const hasClaim = (claim: string) => isThere(store, claim);
-  const presence = new Presence({ ...options, registry, process: random.token(), hasClaim });
-  const guard: WriteGuard = {
-    key: registry.keyOf(node),
-    covers: (claim) => claim.binding?.node === node && !isDetached(claim),
-    revision: (failed) => presence.revision(failed),
-  };
-  const store = openEtcdStore({ client, clock, random, log, metrics, guard });
+  const { presence, store } = openGuardedStore(options, client, registry);
   const view = new RecordCache(log);
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal);
   const ended = following.ended.catch((error: unknown) => {
     log.error("records in etcd are no longer followed; restart this process", { error });
   });
-  const context: Context & { view: RecordCache } = {
-    ...{ store, view, clock, random, log, serial: new KeyedMutex() },
-  };
-  const fences = new Fences(registry, node, clock);
-  const inventory = withoutPods((name) => fences.isFenced(name));
-  const hints = withoutPods((name) => fences.wasFenced(name));
-  const collector = startGcLoop(context, new GarbageCollector(context, inventory, { hints }), metrics);
-  const suspect = collector.suspect.bind(collector);
-  const claims = new EtcdClaims({
-    ...{ presence, clock, log },
-    releaseFormer: async (container) => {
-      await whole(); // which claims it has is known by the view
-      await releaseFormer(context, container);
-    },
-    claims: new EmbeddedClaims({
-      context,
-      inventory,
-      node,
-      suspect,
-      bindsAtOnce: true,
-      isNew: ({ name }) => isContainerName(name),
-    }),
-  });
+  const context: CachedContext = { store, view, clock, random, log, serial: new KeyedMutex() };
   const known = Promise.all([following.synced, presence.known]);
   known.catch(() => {}); // whoever waits for it hears of it
-  const whole = () =>
-    inTime(
-      known,
-      clock,
-      () => presence.fault ?? `etcd at ${client.place} was not reached since this agent started`,
-    );
+  const unreached = () =>
+    presence.fault ?? `etcd at ${client.place} was not reached since this agent started`;
+  const whole = () => inTime(known, clock, unreached);
+  const { inventory, collector } = startCollector(context, new Fences(registry, node, clock), metrics);
+  const claims = claimsOf(options, { context, inventory, presence, collector, whole });
   return {
     claimSource: claims,
     networks: new EtcdNetworks({ context, node, registry, presence, whole }),
@@ -143,6 +116,54 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
       await client.close();
     },
   };
+}
+
+/** The store, and this host's presence, without which a write that gives it an address does not count. */
+function openGuardedStore(options: EtcdSideOptions, client: EtcdClient, registry: HostRegistry) {
+  const { node, clock, random, log, metrics } = options;
+  const hasClaim = (claim: string) => isThere(store, claim);
+  const presence = new Presence({ ...options, registry, process: random.token(), hasClaim });
+  const guard: WriteGuard = {
+    key: registry.keyOf(node),
+    covers: (claim) => claim.binding?.node === node && !isDetached(claim),
+    revision: (failed) => presence.revision(failed),
+  };
+  const store: Store = openEtcdStore({ client, clock, random, log, metrics, guard });
+  return { presence, store };
+}
+
+/** It collects what hosts left that a person has fenced: nobody else says that a container is gone. */
+function startCollector(context: CachedContext, fences: Fences, metrics: Metrics) {
+  const inventory = withoutPods((name) => fences.isFenced(name));
+  const hints = withoutPods((name) => fences.wasFenced(name));
+  const collector = startGcLoop(context, new GarbageCollector(context, inventory, { hints }), metrics);
+  return { inventory, collector };
+}
+
+interface ClaimParts {
+  readonly context: CachedContext;
+  readonly inventory: ClusterState;
+  readonly presence: Presence;
+  readonly collector: GcLoop;
+  /** Resolves once the records are known. */
+  readonly whole: () => Promise<void>;
+}
+
+function claimsOf({ node, clock, log }: EtcdSideOptions, parts: ClaimParts): EtcdClaims {
+  const { context, inventory, presence, collector, whole } = parts;
+  return new EtcdClaims({
+    ...{ presence, clock, log },
+    releaseFormer: async (container) => {
+      await whole(); // which claims it has is known by the view
+      await releaseFormer(context, container);
+    },
+    claims: new EmbeddedClaims({
+      ...{ context, inventory, node },
+      suspect: collector.suspect.bind(collector),
+      bindsAtOnce: true,
+      isNew: ({ name }) => isContainerName(name),
+    }),
+  });
 }
 
 /** No host knows another one's containers: an address is free when its own host says so, or a person has fenced that one. */
