@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the chart and the docs follows from the table of dialects (allocator/manifest/dialect-rows.ts).
 
-import { ANNOTATION_FORMATS } from "../allocator/manifest/annotations.ts";
 import { type DialectRow, fieldPattern } from "../allocator/manifest/dialect-row.ts";
 import { DIALECT_ROWS, EMPTY_LIST } from "../allocator/manifest/dialect-rows.ts";
 import { LABEL_ROWS, NAMED_ROWS, READ_ROWS } from "../allocator/manifest/dialects.ts";
@@ -302,10 +301,4 @@ function tableRow({ key, on, example, means, refusal, beside }: DialectRow): str
         ? `warns: ${beside}`
         : "serves it";
   return `| \`${key}\` | ${places} | \`${example}\` | ${means} | ${answer} |`;
-}
-
-/** Every key that sends a pod through Berth by itself has its row. */
-export function keysWithoutRow(): readonly string[] {
-  const keys = new Set<string>([...DIALECT_ROWS.map(({ key }) => key), ...OWN_REQUESTS]);
-  return ANNOTATION_FORMATS.map(({ key }) => key).filter((key) => !keys.has(key));
 }

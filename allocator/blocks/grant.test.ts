@@ -24,7 +24,8 @@ import { reserve } from "../lifecycle/reserve.ts";
 import { holesOf, isHole, withHole } from "../model/block.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
-import { type BlockRequest, finishGrant, grantBlock, grantBlocks } from "./grant.ts";
+import { type BlockRequest, finishGrant, grantBlocks } from "./grant.ts";
+import { grantBlock } from "./testing/grant-block.ts";
 
 const WEB = poolRecord("web", "10.0.0.0/28", { blockSize: { ipv4: 30 } });
 

@@ -39,26 +39,9 @@ const LISTED_PER_READ = 25;
 const AT_ONCE = 16;
 
 /**
- * Makes a block of the pool the node's: the first that nobody has, none of `known` (numbers of blocks, which is
- * extended by what turns out to be taken). Undefined: none is free, or the pool has no blocks of the family.
- */
-export async function grantBlock(
-  context: StoreContext,
-  pool: Pool,
-  request: BlockRequest,
-  known: IntervalSet,
-): Promise<Stored<"block"> | undefined> {
-  for (;;) {
-    const made = await makeBlock(context, pool, request, known);
-    if (made === undefined) return undefined;
-    const granted = await finishGrant(context, made);
-    if (granted?.record.node === request.node) return granted;
-  }
-}
-
-/**
- * The same for many nodes: all blocks are made first, and then the reservations are looked at once for all of them. Gives the
- * blocks that were granted, which may be fewer.
+ * Makes a block of the pool each node's: the first that nobody has, none of `known` (numbers of blocks, which is
+ * extended by what turns out to be taken). All blocks are made first, and then the reservations are looked at once for
+ * all of them. Gives the blocks that were granted, which may be fewer.
  */
 export async function grantBlocks(
   context: StoreContext & {
@@ -86,7 +69,7 @@ export async function grantBlocks(
 }
 
 /** The record of a block that is not granted yet, where nobody has any. */
-async function makeBlock(
+export async function makeBlock(
   { store, view }: StoreContext,
   pool: Pool,
   { family, node, nodeUID }: BlockRequest,

@@ -21,7 +21,7 @@ import { bind } from "../lifecycle/bind.ts";
 import { blockAgainst, isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import type { PoolRecord } from "../pool/pool.ts";
-import { grantBlock } from "./grant.ts";
+import { grantBlock } from "./testing/grant-block.ts";
 
 const ORDERS = [
   ["a-fix", "z-blk"],

@@ -2,13 +2,7 @@
 // Which pods the API server sends to Berth.
 
 import type { Labels } from "../base/ports.ts";
-import {
-  ANNOTATION_FORMATS,
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_CLAIM,
-  ASSIGNED_TOKEN,
-  requestKeysIn,
-} from "./annotations.ts";
+import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN, requestKeysIn } from "./annotations.ts";
 
 /**
  * The label and its value by which a namespace sends all its pods through Berth. A webhook configuration can select
@@ -19,12 +13,6 @@ export const OPT_IN_VALUE = "enabled";
 
 /** What Berth writes into a pod: nobody's to bring along, and nobody's to change. */
 export const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
-
-/** The annotations, any of which sends a pod through Berth, beside keys with names in them; the webhook configurations repeat them. */
-export const OPT_IN_ANNOTATIONS: readonly string[] = [
-  ...ANNOTATION_FORMATS.map(({ key }) => key),
-  ...ASSIGNED,
-];
 
 export function optsIn(labels: Labels): boolean {
   return labels[OPT_IN_LABEL] === OPT_IN_VALUE;

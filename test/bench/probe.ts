@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import { decodeReply, encodeCall } from "../../ipam-plugin/agent/rpc/frame.ts";
+import { decodeReply, encodeCall } from "../../ipam-plugin/agent/testing/client-frames.ts";
 import type { FixedPod } from "./stack-data.ts";
 
 /** Between two knocks. */

@@ -12,12 +12,11 @@ import {
   type Call,
   CallDecoder,
   decodeCall,
-  decodeReply,
-  encodeCall,
   encodeReply,
   NOT_ACCEPTED,
   REQUEST_LIMIT,
 } from "../../ipam-plugin/agent/rpc/frame.ts";
+import { decodeReply, encodeCall } from "../../ipam-plugin/agent/testing/client-frames.ts";
 import { ACK, callOf, fine, SocketBench, until } from "../../ipam-plugin/agent/testing/socket-bench.ts";
 import { runsOf } from "../support/runs.ts";
 import { collect } from "./growth.ts";

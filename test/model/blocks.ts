@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { endCooldown, giveBack } from "../../allocator/blocks/give-back.ts";
-import { finishGrant, grantBlock, grantBlocks } from "../../allocator/blocks/grant.ts";
+import { finishGrant, grantBlocks } from "../../allocator/blocks/grant.ts";
+import { grantBlock } from "../../allocator/blocks/testing/grant-block.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { IntervalSet } from "../../allocator/ip/interval-set.ts";
 import { type Block, isHole, isReturned } from "../../allocator/model/block.ts";

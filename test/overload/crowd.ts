@@ -3,14 +3,8 @@ import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import {
-  ACKNOWLEDGED,
-  type Call,
-  decodeReply,
-  encodeCall,
-  NOT_ACCEPTED,
-  type Reply,
-} from "../../ipam-plugin/agent/rpc/frame.ts";
+import { ACKNOWLEDGED, type Call, NOT_ACCEPTED, type Reply } from "../../ipam-plugin/agent/rpc/frame.ts";
+import { decodeReply, encodeCall } from "../../ipam-plugin/agent/testing/client-frames.ts";
 import { run } from "../support/process.ts";
 
 /** As the CNI binary's for ADD. */

@@ -10,7 +10,8 @@ import {
   recall,
   returnedBy,
 } from "../../allocator/blocks/give-back.ts";
-import { finishGrant, grantBlock, grantSingle } from "../../allocator/blocks/grant.ts";
+import { finishGrant, grantSingle } from "../../allocator/blocks/grant.ts";
+import { grantBlock } from "../../allocator/blocks/testing/grant-block.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";

@@ -4,12 +4,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { ANNOTATION_FORMATS, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
+import { DIALECT_ROWS } from "../../allocator/manifest/dialect-rows.ts";
 import { NAMED_ROWS, READ_ROWS } from "../../allocator/manifest/dialects.ts";
 import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
-import { OPT_IN_ANNOTATIONS, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
+import { ASSIGNED, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
-import { DIALECT_FILES, keysWithoutRow } from "../../scripts/dialect-files.ts";
+import { DIALECT_FILES } from "../../scripts/dialect-files.ts";
 import { configuration, type Entry } from "../../test/api/webhooks.ts";
 import { ROUTES } from "../review/admission-review.ts";
 
@@ -43,13 +44,19 @@ function selecting(entry: Entry): readonly Expression[] {
 const named = (entries: readonly Entry[], name: string) => entries.filter((entry) => entry.name === name);
 const byLabel = (entry: Entry) => selecting(entry).find(({ key }) => key === OPT_IN_LABEL)?.operator;
 
+const FORMAT_KEYS = ANNOTATION_FORMATS.map(({ key }) => key);
+
 describe("the webhook configurations", () => {
   it("opt in by the annotations that the table of dialects has: `node scripts/dialects.ts --write` writes them", () => {
     for (const [path, written] of Object.entries(DIALECT_FILES)) {
       const text = readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
       assert.equal(text, written(text), path);
     }
-    assert.deepEqual(keysWithoutRow(), []);
+    const rows = new Set<string>([...DIALECT_ROWS.map(({ key }) => key), ...OWN_REQUESTS]);
+    assert.deepEqual(
+      FORMAT_KEYS.filter((key) => !rows.has(key)),
+      [],
+    );
     const [spaces] = named(VALIDATING, "namespaces.berth.dev");
     assert.deepEqual(spaces && listed(condition(spaces, "opted-in")), OWN_REQUESTS);
   });
@@ -58,7 +65,7 @@ describe("the webhook configurations", () => {
     const [pods] = named(MUTATING, "pods.berth.dev");
     const [foreign] = named(VALIDATING, "foreign.pods.berth.dev");
     const [changes] = named(VALIDATING, "changes.pods.berth.dev");
-    for (const key of OPT_IN_ANNOTATIONS)
+    for (const key of [...FORMAT_KEYS, ...ASSIGNED])
       assert.ok(condition(pods as Entry, "opted-in")?.includes(`'${key}'`), key);
     const known = [...READ_ROWS, ...FOREIGN_ROWS].filter(({ on }) => on.includes("pod"));
     for (const key of known.filter(({ matches }) => matches === undefined).map((row) => row.key))

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { BerthError } from "../../base/errors.ts";
 import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import type { Reservation } from "../../model/reservation.ts";
 import { keyOf } from "../codec.ts";
+import { mustBeOpen } from "../must-be-open.ts";
 import { asCreated, withStatusOf } from "../status.ts";
 import type {
   Change,
@@ -67,7 +69,7 @@ class EtcdStore implements Store {
   }
 
   async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const { clock, random } = this.#deps;
     const client = this.#writer(kind === "reservation" || this.#gives(kind, record));
     const key = this.#keyOf(kind, keyOf(kind, record));
@@ -91,7 +93,7 @@ class EtcdStore implements Store {
   }
 
   async createClaim(claim: Claim, reservations: readonly Reservation[]): Promise<ClaimCreated> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const { clock, random } = this.#deps;
     const client = this.#writer(true);
     const parts = {
@@ -103,7 +105,7 @@ class EtcdStore implements Store {
   }
 
   async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const { entries } = await this.#deps.client.range({ key: this.#keyOf(kind, key) });
     return entries[0] && this.#stored(kind, entries[0]);
   }
@@ -124,7 +126,7 @@ class EtcdStore implements Store {
   }
 
   async remove<K extends Kind>(kind: K, seen: Stored<K>): Promise<RemoveResult> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const there = await this.#asSeen(kind, seen);
     if (there === undefined) return this.#conflict();
     const change = { key: this.#keyOf(kind, seen.key), modRevision: Number(there.revision) };
@@ -142,7 +144,7 @@ class EtcdStore implements Store {
   }
 
   async *list<K extends Kind>(kind: K, namespace?: string): AsyncGenerator<Stored<K>, void, void> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const range = rangeOf(kind, this.#prefix, namespace);
     for await (const { entries } of pagesOf(this.#deps, range)) {
       for (const entry of entries) {
@@ -178,7 +180,7 @@ class EtcdStore implements Store {
     seen: Stored<K>,
     next: (there: Records[K]) => Records[K],
   ): Promise<ReplaceResult<K>> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const there = await this.#asSeen(kind, seen);
     if (there === undefined) return this.#conflict();
     const { client, random } = this.#deps;
@@ -245,9 +247,5 @@ class EtcdStore implements Store {
   #conflict(): { readonly kind: "conflict" } {
     this.#deps.metrics?.increment("berth_store_conflicts_total");
     return { kind: "conflict" };
-  }
-
-  #mustBeOpen(): void {
-    if (this.#closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
   }
 }

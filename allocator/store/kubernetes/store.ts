@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { type Body, Client } from "../../../kube/api/client.ts";
 import type { Connection } from "../../../kube/api/connection.ts";
 import type { KubeItem, ObjectName } from "../../../kube/api/resource.ts";
@@ -9,6 +10,7 @@ import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { keyOf } from "../codec.ts";
+import { mustBeOpen } from "../must-be-open.ts";
 import { MAX_ATTEMPTS } from "../retry-on-conflict.ts";
 import type {
   Change,
@@ -125,7 +127,7 @@ class KubernetesStore implements Store {
   }
 
   async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const place = placeOf(kind, key);
     const item = place && (await this.#clients[kind].get(place));
     return item && storedOf(kind, item);
@@ -178,7 +180,7 @@ class KubernetesStore implements Store {
 
   /** In the order of the objects' names: that of keys, but for IPv6 addresses, which are in the order of their numbers. */
   async *list<K extends Kind>(kind: K, namespace?: string): AsyncGenerator<Stored<K>, void, void> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const selection = namespace === undefined ? {} : { namespace };
     for await (const { items } of this.#clients[kind].pages(selection, this.#deps.pageSize ?? PAGE_SIZE)) {
       for (const item of items) yield storedOf(kind, item);
@@ -258,15 +260,11 @@ class KubernetesStore implements Store {
   }
 
   #place(kind: Kind, key: string): ObjectName {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const place = placeOf(kind, key);
     if (place !== undefined) return place;
     const words = `${kind} ${key} cannot be stored: its name is no name in Kubernetes`;
     throw new BerthError("INTERNAL", words, { details: { kind, key } });
-  }
-
-  #mustBeOpen(): void {
-    if (this.#closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
   }
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError } from "../../base/errors.ts";
 import type { Clock, Logger, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { encodeRecord, keyOf } from "../codec.ts";
+import { mustBeOpen } from "../must-be-open.ts";
 import { asCreated, withStatusOf } from "../status.ts";
 import type {
   Change,
@@ -69,7 +71,7 @@ class SqliteStore implements Store {
   }
 
   async get<K extends Kind>(kind: K, key: string): Promise<Stored<K> | undefined> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const row = this.#database.readOnce((sql) => readOne(sql, kind, key));
     return row && storedOf(kind, row);
   }
@@ -102,7 +104,7 @@ class SqliteStore implements Store {
   }
 
   async *list<K extends Kind>(kind: K, namespace?: string): AsyncGenerator<Stored<K>, void, void> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     const snapshot = this.#database.snapshot();
     if (snapshot === undefined) {
       yield* decoded(kind, this.#copyOf(kind));
@@ -154,12 +156,8 @@ class SqliteStore implements Store {
   }
 
   #write<T>(work: Work<T>): Promise<T> {
-    this.#mustBeOpen();
+    mustBeOpen(this.#closing);
     return this.#database.write(work);
-  }
-
-  #mustBeOpen(): void {
-    if (this.#closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
   }
 }
 

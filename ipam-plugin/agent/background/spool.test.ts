@@ -8,7 +8,8 @@ import { setImmediate } from "node:timers/promises";
 import { noopLogger } from "../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import type { Answer } from "../rpc/connection.ts";
-import { type Call, encodeCall, REQUEST_LIMIT } from "../rpc/frame.ts";
+import { type Call, REQUEST_LIMIT } from "../rpc/frame.ts";
+import { encodeCall } from "../testing/client-frames.ts";
 import { replaySpool, watchSpool } from "./spool.ts";
 
 const done: Answer = { exitStatus: 0, stdout: "", stderr: "" };

@@ -4,6 +4,7 @@ import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { errnoOf } from "../../../system/path-error.ts";
 import { CNI_CODES } from "../../cni/errors.ts";
 import type { Answer, Handler } from "../rpc/connection.ts";
 import { type Call, decodeCall, REQUEST_LIMIT } from "../rpc/frame.ts";
@@ -101,7 +102,7 @@ async function filesIn(folder: string): Promise<readonly string[]> {
   try {
     return await readdir(folder);
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
+    if (errnoOf(error) === "ENOENT") return [];
     throw new BerthError("STORE_UNAVAILABLE", `the spool ${folder} cannot be read: ${messageOf(error)}`, {
       cause: error,
     });
@@ -154,7 +155,7 @@ async function readSpooled(path: string): Promise<Buffer | "vanished" | "unreada
       await file.close();
     }
   } catch (error) {
-    const code = codeOf(error);
+    const code = errnoOf(error);
     if (code === "ENOENT") return "vanished";
     if (code === "ELOOP" || code === "ENXIO") return "unreadable";
     throw error;
@@ -183,8 +184,4 @@ function errorCodeOf(answer: Answer): number {
   } catch {
     return Number.NaN;
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }

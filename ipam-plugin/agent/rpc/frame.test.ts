@@ -2,14 +2,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { decodeReply, encodeCall } from "../testing/client-frames.ts";
 import {
   type Call,
   CallDecoder,
   type Decoded,
   decodeCall,
-  decodeReply,
   ENV_LIMIT,
-  encodeCall,
   encodeReply,
   REPLY_LIMIT,
   STDIN_LIMIT,

@@ -57,18 +57,6 @@ function malformed(reason: string): { readonly kind: "malformed"; readonly reaso
   return { kind: "malformed", reason };
 }
 
-/** The request of a call, as the client sends and spools it. Lengths beyond the limits are the caller's mistake. */
-export function encodeCall(call: Call): Buffer {
-  const env = Buffer.from([...call.env].map(([name, value]) => `${name}=${value}\0`).join(""));
-  const header = Buffer.alloc(REQUEST_HEADER);
-  header.writeUInt32BE(MAGIC, 0);
-  header.writeUInt8(VERSION, 4);
-  header.writeBigUInt64BE(call.startNs, 5);
-  header.writeUInt32BE(env.length, 13);
-  header.writeUInt32BE(call.stdin.length, 17);
-  return Buffer.concat([header, env, call.stdin]);
-}
-
 /** The whole bytes of one request; `stdin` is a view of them. Bytes behind the frame make it malformed. */
 export function decodeCall(bytes: Buffer): Decoded<Call> {
   const whole = callLength(bytes);
@@ -185,23 +173,4 @@ export function encodeReply(reply: Reply): Buffer {
   bytes.write(reply.stdout, RESPONSE_HEADER);
   bytes.write(reply.stderr, RESPONSE_HEADER + out);
   return bytes;
-}
-
-/** The whole bytes of one reply, as the client reads them. */
-export function decodeReply(bytes: Buffer): Decoded<Reply> {
-  const start = checkStart(bytes);
-  if (start !== undefined) return malformed(start);
-  if (bytes.length < RESPONSE_HEADER) return INCOMPLETE;
-  const out = RESPONSE_HEADER + bytes.readUInt32BE(6);
-  const err = out + bytes.readUInt32BE(10);
-  if (err > RESPONSE_HEADER + REPLY_LIMIT)
-    return malformed(`a reply of ${err} bytes is longer than ${REPLY_LIMIT}`);
-  if (bytes.length < err) return INCOMPLETE;
-  if (bytes.length > err) return malformed("bytes follow the reply");
-  const reply = {
-    exitStatus: bytes.readUInt8(5),
-    stdout: bytes.toString("utf8", RESPONSE_HEADER, out),
-    stderr: bytes.toString("utf8", out, err),
-  };
-  return { kind: "complete", frame: reply };
 }

@@ -5,8 +5,9 @@ import { lstat, readdir, rename, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { decodeReply, encodeCall } from "../testing/client-frames.ts";
 import { ACK, callOf, fine, SocketBench, slowHandler, until } from "../testing/socket-bench.ts";
-import { decodeReply, encodeCall, NOT_ACCEPTED, STDIN_LIMIT } from "./frame.ts";
+import { NOT_ACCEPTED, STDIN_LIMIT } from "./frame.ts";
 import { type Outcome, serveSocket } from "./server.ts";
 
 describe("agent's socket", () => {

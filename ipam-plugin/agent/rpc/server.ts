@@ -4,6 +4,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { errnoOf } from "../../../system/path-error.ts";
 import { listenPrivately } from "../../../system/private-socket.ts";
 import { Connection, type Handler, type MemoryBudget } from "./connection.ts";
 import { REQUEST_LIMIT } from "./frame.ts";
@@ -144,7 +145,7 @@ function createBudget(limit: number): MemoryBudget {
 /** A socket file outlives an agent that was killed. It is removed only when nobody accepts a connection to it. */
 async function clearStale(path: string): Promise<void> {
   const found = await lstat(path).catch((error) =>
-    codeOf(error) === "ENOENT" ? undefined : unusable(path, error),
+    errnoOf(error) === "ENOENT" ? undefined : unusable(path, error),
   );
   if (found === undefined) return;
   if (!found.isSocket()) {
@@ -169,17 +170,13 @@ function isServed(path: string): Promise<boolean> {
       resolve(true);
     });
     probe.on("error", (error) => {
-      const code = codeOf(error);
+      const code = errnoOf(error);
       if (code === "ECONNREFUSED" || code === "ENOENT") resolve(false);
       else if (code === "EAGAIN")
         resolve(true); // its queue is full
       else reject(unusableError(path, error));
     });
   });
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 function unusableError(path: string, cause: unknown): BerthError {
