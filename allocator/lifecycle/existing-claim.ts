@@ -17,8 +17,9 @@ import {
   placesOf,
 } from "../model/interfaces.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
-import { type AddressConstraints, type Plan, unconstrained } from "../planning/address-plan.ts";
+import type { AddressConstraints, Plan } from "../planning/address-plan.ts";
 import { placesPlanned } from "../planning/interface-plan.ts";
+import { unconstrained } from "../planning/named-addresses.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
 import { isSame } from "./bind.ts";
 import { madeByHandForOthers } from "./claim-conflicts.ts";

@@ -2,20 +2,12 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
-import { type Address, areOfFamilies, type Family, familyOf, fromNumber } from "../ip/address.ts";
+import { type Address, type Family, familyOf, fromNumber } from "../ip/address.ts";
 import { numberAt, pickFree, startOffset } from "../ip/free-address.ts";
-import { macOfAddress, refuseAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { claimKey, isPredecessor } from "../model/claim.ts";
 import { linkedTo } from "../model/interface-macs.ts";
-import {
-  FIRST_INTERFACE,
-  formatAddresses,
-  interfaceOf,
-  interfacesOf,
-  namesOf,
-  saidOf,
-} from "../model/interfaces.ts";
+import { FIRST_INTERFACE, interfaceOf, saidOf } from "../model/interfaces.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
@@ -28,10 +20,11 @@ import {
   type WantedAny,
   withInterfaces,
 } from "./interface-plan.ts";
+import { familiesUnsaid, notNamed } from "./named-addresses.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { occupied } from "./occupied.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
-import { familiesFor, isIn, partOf, type Source, sourcesFor } from "./pool-sources.ts";
+import { familiesFor, isIn, type Source, sourcesFor } from "./pool-sources.ts";
 import {
   addressInBlock,
   addressOutside,
@@ -39,7 +32,6 @@ import {
   entryRefusal,
   noFamily,
   poolExhausted,
-  quoted,
 } from "./refusal-messages.ts";
 
 export type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
@@ -169,62 +161,6 @@ function beyondLimits(
     if (beyond !== undefined) return beyond;
   }
   return undefined;
-}
-
-/** Refuses addresses and families that contradict each other: following either would not be what was asked for. */
-function familiesUnsaid(
-  { families, interfaces }: AddressConstraints,
-  entry: AddressEntry,
-): Refusal | undefined {
-  if (families === undefined) return undefined;
-  const lists = Object.values(interfacesOf(interfaces, entry) ?? { first: entry });
-  const isSaid = (list: AddressEntry) => {
-    // a MAC address is of no family, though it is kept as an address
-    const named = list.filter((one) => macOfAddress(one) === undefined);
-    return (named.length === 0 && list.length > 0) || areOfFamilies(named, families);
-  };
-  if (lists.every(isSaid)) return undefined;
-  const each = interfaces === undefined ? "" : " on each interface";
-  return refuseAddress(
-    "REQUEST_INVALID",
-    `the request names ${formatAddresses(entry, interfaces).join(" and ")} and asks for ${families.join(" and ")}${each}; name an address of each family, or leave the families out`,
-  );
-}
-
-/** Why the addresses do not fit the request, whoever has them. */
-export function unconstrained(
-  view: RecordReader,
-  constraints: AddressConstraints,
-  addresses: AddressEntry,
-): Refusal | undefined {
-  for (const address of addresses) {
-    const pool = view.poolOf(address);
-    const why = pool && notNamed(pool, { pools: poolsFor(constraints, address) }, address);
-    if (why !== undefined) return why;
-  }
-  return familiesUnsaid(constraints, addresses);
-}
-
-/** The pools that the address may be of; undefined: any. */
-function poolsFor({ pools, interfacePools, interfaces }: AddressConstraints, address: Address) {
-  if (interfacePools === undefined) return pools;
-  const name = namesOf(interfaces ?? {}).find((one) => interfaces?.[one]?.includes(address));
-  const own = saidOf(interfacePools, name ?? FIRST_INTERFACE) ?? [];
-  return own.length === 0 ? undefined : own;
-}
-
-function notNamed(
-  pool: Pool,
-  constraints: { readonly pools?: readonly string[] | undefined },
-  address: Address,
-): Refusal | undefined {
-  if (constraints.pools === undefined || constraints.pools.some((name) => isIn(partOf(pool, name), address)))
-    return undefined;
-  return refuseAddress(
-    "ADDRESS_OUTSIDE",
-    `address ${address} belongs to pool ${quoted(pool.name)}, and the request names ${constraints.pools.map(quoted).join(", ")}; name one or the other`,
-    { address, pool: pool.name },
-  );
 }
 
 function exactPlan(view: RecordReader, pool: Pool, address: Address): FamilyPlan {

@@ -32,7 +32,7 @@ import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { formatHolding, namesOf, parseAddresses } from "../../allocator/model/interfaces.ts";
-import { unconstrained } from "../../allocator/planning/address-plan.ts";
+import { unconstrained } from "../../allocator/planning/named-addresses.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-review.ts";
 
