@@ -8,11 +8,12 @@ import { messageOf } from "../../allocator/base/errors.ts";
 import { Caller } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache, type Ended, type Env, type Started, start } from "../support/process.ts";
+import { programFile } from "../support/programs.ts";
 import type { TokenConfig } from "./token-config.ts";
 
 /** Beside hundreds of pods that are made it may wait for a processor as long. */
 const STARTED_MS = 300_000;
-const MAIN = join(import.meta.dirname, "../../ipam-plugin/agent/main.ts");
+const MAIN = programFile("ipam-plugin/agent/main");
 
 /** The environment of an agent's process. */
 export function agentEnvironment(folder: string, node: string): Env {

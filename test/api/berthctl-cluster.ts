@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
@@ -18,13 +17,14 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } from "../support/fixtures.ts";
 import { type Json, pod as podObject, workload } from "../support/objects.ts";
+import { commandFolder } from "../support/programs.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { startControlPlane } from "./harness.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
 /** Where berthctl and its other names are. */
-export const BUILD = fileURLToPath(new URL("../../build/", import.meta.url));
+export const BUILD = `${commandFolder()}/`;
 /** Later than the records by hours, so that their ages do not depend on how fast the test is. */
 const LATER_MS = 5 * 3_600_000;
 

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { globalSetup as makePrograms } from "../support/programs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
@@ -117,6 +118,7 @@ let pool: PlanePool | undefined;
 
 export async function globalSetup(): Promise<void> {
   if (!havePartsOrSkip(["etcd", "kube-apiserver"])) return;
+  makePrograms();
   pool = await PlanePool.open();
   process.env[PLANES_VARIABLE] = pool.path;
 }

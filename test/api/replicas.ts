@@ -8,6 +8,7 @@ import { issueAuthority, issueServingCertificate } from "../../webhook/certifica
 import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache } from "../support/process.ts";
+import { programFile } from "../support/programs.ts";
 import { accountConfig, installAccounts } from "./accounts.ts";
 import { Daemon } from "./daemon.ts";
 import { Front } from "./front.ts";
@@ -15,7 +16,7 @@ import type { ControlPlane } from "./plane.ts";
 import { freePorts } from "./ports.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
-export const WEBHOOK_MAIN = join(import.meta.dirname, "../../webhook/main.ts");
+export const WEBHOOK_MAIN = programFile("webhook/main");
 /** When a test gives up on it: a machine with other things to do takes its time. */
 const READY_MS = 300_000;
 

@@ -8,6 +8,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { CONFIGURATIONS, type Resource, SECRETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache } from "../support/process.ts";
+import { programFile } from "../support/programs.ts";
 import { accountConfig, installAccounts } from "./accounts.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
@@ -30,7 +31,7 @@ export const SECRET = { namespace: "berth-system", name: "berth-webhook-tls" };
 /** Of the authority, with its key. */
 export const CA_SECRET = { namespace: "berth-system", name: "berth-webhook-ca" };
 const SERVICE = { namespace: "berth-system", name: "berth-webhook" };
-const ISSUER_MAIN = join(import.meta.dirname, "../../webhook/issuer/main.ts");
+const ISSUER_MAIN = programFile("webhook/issuer/main");
 /** When a test gives up on it: a machine with other things to do takes its time. */
 const READY_MS = 300_000;
 /** What the chart gives a replica to end: one that is killed keeps the lease until it runs out. */

@@ -29,6 +29,8 @@ const TEN_MINUTES = 600_000;
 
 /** Those that files share, each started once. */
 const CONTROL_PLANES = "test/api/plane-pool.ts";
+/** Made once, and run in place of the sources. */
+const PROGRAMS = "test/support/programs.ts";
 /** That files share, made once. */
 const IMAGE = "test/image/image-folder.ts";
 
@@ -96,6 +98,7 @@ export const GROUPS: readonly Group[] = [
     files: ["test/api/day.api-test.ts"],
     isolation: "process",
     timeoutMs: 6 * TEN_MINUTES,
+    globalSetup: PROGRAMS,
   },
   {
     // as long as there is time for
@@ -125,6 +128,7 @@ export const GROUPS: readonly Group[] = [
     // they wait for most of their time
     concurrency: 4,
     timeoutMs: TEN_MINUTES,
+    globalSetup: PROGRAMS,
   },
   {
     name: "cluster",

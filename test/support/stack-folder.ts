@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { type EmbeddedBackend, withEmbeddedBackend } from "../../cli/backend/embedded-backend.ts";
 import { run as runBerthctl } from "../../cli/run.ts";
@@ -14,9 +13,10 @@ import type { CommandContext } from "../../cli/terminal/command.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { type Ended, run } from "./process.ts";
+import { commandFolder } from "./programs.ts";
 
 const PENDING_MS = 3_000;
-export const BERTHCTL = fileURLToPath(new URL("../../build/berthctl", import.meta.url));
+export const BERTHCTL = join(commandFolder(), "berthctl");
 
 /** Where a stack's webhook is, the PEM of the authority that its certificate is checked against, and a client's. */
 export interface Endpoint {
