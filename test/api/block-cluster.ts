@@ -45,6 +45,11 @@ const LATER = /^11 /;
 /** What a kubelet that waits for an address has patience for in these tests. */
 const PATIENCE_MS = 90_000;
 
+/** The last part of an address of IPv4, with its prefix or without. */
+export function last(address: string): number {
+  return Number(address.split("/")[0]?.split(".")[3]);
+}
+
 export class BlockCluster {
   readonly plane: OwnControlPlane;
   readonly replicas: Replicas;
@@ -197,6 +202,13 @@ export class BlockCluster {
     const all = [...this.#boxes].flatMap(({ addresses }) => addresses);
     assert.equal(new Set(all).size, all.length, `given twice: ${all.toSorted().join(" ")}`);
     return all;
+  }
+
+  /** The last parts of all addresses that sandboxes have now, in their order. */
+  lasts(): readonly number[] {
+    return this.addresses()
+      .map(last)
+      .toSorted((a, b) => a - b);
   }
 
   async blocks(): Promise<readonly Stored<"block">[]> {
