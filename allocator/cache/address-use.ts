@@ -6,6 +6,8 @@ import { isOfPool, type Occupant } from "../model/occupant.ts";
 import { classify, intervalsOf, type Pool, rangeOf, unavailableByDefault } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import { type BlockIndex, type Owned, ownedIn, shared } from "./block-index.ts";
+import { KeptRecords } from "./kept-records.ts";
+import { ReservationPacking } from "./packed-reservation.ts";
 import type { PoolIndex } from "./pool-index.ts";
 
 /** So many addresses, by family. */
@@ -35,7 +37,7 @@ const NONE: Held = { IPv4: 0, IPv6: 0 };
 export class AddressUse {
   readonly #pools: PoolIndex;
   readonly #blocks: BlockIndex;
-  readonly reservations = new Map<string, Stored<"reservation">>(); // address -> reservation
+  readonly reservations = new KeptRecords(new ReservationPacking()); // by address
   readonly occupants = new Map<Address, Occupant>(); // address -> who has it, and not from Berth
   readonly #unpickable = new Map<string, Unpickable>(); // pool/family -> numbers not to pick
   readonly #held = new Map<string, Held>(); // pool/namespace -> addresses
@@ -52,6 +54,19 @@ export class AddressUse {
 
   cooling(pool: string, namespace: string): Held {
     return this.#cooling.get(`${pool}/${namespace}`) ?? NONE;
+  }
+
+  /** Held or cooling, in whatever namespace. */
+  taken(pool: string): Held {
+    const sum = { ...NONE };
+    for (const counts of [this.#held, this.#cooling]) {
+      for (const [key, { IPv4, IPv6 }] of counts) {
+        if (!key.startsWith(`${pool}/`)) continue;
+        sum.IPv4 += IPv4;
+        sum.IPv6 += IPv6;
+      }
+    }
+    return sum;
   }
 
   unpickable(pool: Pool, family: Family): IntervalSet {
@@ -82,7 +97,9 @@ export class AddressUse {
 
   addReservation(stored: Stored<"reservation">): void {
     const { address } = stored.record;
-    this.reservations.set(stored.key, stored);
+    const before = this.reservations.get(stored.key);
+    if (before !== undefined) this.#count(before, -1);
+    this.reservations.set(stored);
     this.#count(stored, 1);
     for (const { runs } of this.#runsOf(address)) runs.add(toNumber(address));
   }

@@ -3,7 +3,6 @@ import type { Logger } from "../base/ports.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
-import { claimKey } from "../model/claim.ts";
 import type { Occupant } from "../model/occupant.ts";
 import { blockAround } from "../pool/blocks.ts";
 import { type Pool, poolOf, rangeOf } from "../pool/pool.ts";
@@ -11,9 +10,8 @@ import type { Change, Kind, Stored } from "../store/store.ts";
 import { AddressUse, type Held } from "./address-use.ts";
 import { BlockIndex, type OwnedPart } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
-import { RecordInterner } from "./interning.ts";
 import { PoolIndex } from "./pool-index.ts";
-import type { RecordReader } from "./reader.ts";
+import type { RecordReader, Workload } from "./reader.ts";
 
 /** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
 export type RecordHandler<K extends Kind> = (
@@ -21,6 +19,12 @@ export type RecordHandler<K extends Kind> = (
   now: Stored<K> | undefined,
   before: Stored<K> | undefined,
 ) => void;
+
+/** Of a kind, by their key. */
+interface Records<K extends Kind> {
+  keys(): Iterable<string>;
+  get(key: string): Stored<K> | undefined;
+}
 
 type Handlers = { readonly [K in Kind]: Set<RecordHandler<K>> };
 
@@ -39,7 +43,6 @@ export class RecordCache implements RecordReader {
   readonly #synced = new Set<Kind>();
   readonly #claims = new ClaimIndex();
   readonly #blocks = new BlockIndex();
-  readonly #interned = new RecordInterner();
   readonly #handlers: Handlers = {
     ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
   };
@@ -85,8 +88,15 @@ export class RecordCache implements RecordReader {
     return this.#use.reservations.get(address);
   }
 
-  reservations(): Iterable<Stored<"reservation">> {
-    return this.#use.reservations.values();
+  reservations(pool?: string): Iterable<Stored<"reservation">> {
+    const { reservations } = this.#use;
+    return pool === undefined
+      ? reservations.values()
+      : reservations.values(({ form }) => form.rest.pool === pool);
+  }
+
+  taken(pool: string): Held {
+    return this.#use.taken(pool);
   }
 
   get reservationCount(): number {
@@ -143,8 +153,9 @@ export class RecordCache implements RecordReader {
     return this.#claims.claims.get(key);
   }
 
-  claims(): Iterable<Stored<"claim">> {
-    return this.#claims.claims.values();
+  claims(of?: Workload): Iterable<Stored<"claim">> {
+    if (of === undefined) return this.#claims.claims.values();
+    return this.#claims.ofWorkload(of.kind, of.namespace, of.name);
   }
 
   claimsOfPod(namespace: string, name: string): readonly Stored<"claim">[] {
@@ -206,46 +217,31 @@ export class RecordCache implements RecordReader {
   #change<K extends Kind>(kind: K, key: string, came?: Stored<K>): void {
     const before = this.#of(kind).get(key);
     if (before?.revision === came?.revision && before?.uid === came?.uid) return;
-    const now = came && (this.#intern(kind, came) as Stored<K>);
-    if (now === undefined) this.#drop(kind, key);
-    else this.#put(kind, now);
+    if (came === undefined) this.#drop(kind, key);
+    else this.#put(kind, came);
     for (const handler of this.#handlers[kind] as Set<RecordHandler<K>>) {
       try {
-        handler(key, now, before);
+        handler(key, came, before);
       } catch (error) {
         this.#log.error("handler of a change failed", { kind, key, error });
       }
     }
   }
 
-  #intern(kind: Kind, stored: Stored<Kind>): Stored<Kind> {
-    if (kind === "claim") {
-      const { record } = stored as Stored<"claim">;
-      const [address] = record.addresses;
-      const reservation = address === undefined ? undefined : this.#use.reservations.get(address)?.record;
-      return this.#interned.claim(stored as Stored<"claim">, reservation);
-    }
-    if (kind === "pool" || kind === "block") return stored;
-    const { claim } = (stored as Stored<"reservation">).record;
-    return this.#interned.reservation(stored as Stored<"reservation">, this.claim(claimKey(claim))?.record);
-  }
-
-  #of<K extends Kind>(kind: K): ReadonlyMap<string, Stored<K>> {
+  #of<K extends Kind>(kind: K): Records<K> {
     const records = {
       pool: this.#pools.records,
       claim: this.#claims.claims,
       reservation: this.#use.reservations,
       block: this.#blocks.blocks,
     };
-    return records[kind] as ReadonlyMap<string, Stored<Kind>> as ReadonlyMap<string, Stored<K>>;
+    return records[kind] as Records<Kind> as Records<K>;
   }
 
   #put(kind: Kind, stored: Stored<Kind>): void {
     if (kind === "claim") {
-      this.#dropClaim(stored.key);
       this.#claims.enter(stored as Stored<"claim">);
     } else if (kind === "reservation") {
-      this.#use.dropReservation(stored.key);
       this.#use.addReservation(stored as Stored<"reservation">);
     } else if (kind === "block") {
       this.#dropBlock(stored.key);

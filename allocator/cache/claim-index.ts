@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Claim } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
+import { KeptRecords } from "./kept-records.ts";
+import { ClaimPacking } from "./packed-claim.ts";
 
 type Seen = Stored<"claim">;
 
@@ -9,38 +11,44 @@ type Seen = Stored<"claim">;
  * at. There may be 100,000, most of them of the pod of their own name.
  */
 export class ClaimIndex {
-  readonly #claims = new Map<string, Seen>(); // namespace/name -> claim
-  readonly #others = new Map<string, Seen | Map<string, Seen>>(); // what they belong to -> the one, or claim key -> claim
+  readonly claims = new KeptRecords(new ClaimPacking()); // by namespace/name
+  readonly #others = new Map<string, string | Set<string>>(); // what they belong to -> claim key, or several
 
-  /** By namespace/name. */
-  get claims(): ReadonlyMap<string, Seen> {
-    return this.#claims;
-  }
-
-  /** Whatever is there under its key must have left. */
+  /** Whatever is there under its key is no more. */
   enter(stored: Seen): void {
-    this.#claims.set(stored.key, stored);
-    for (const value of valuesOf(stored)) {
-      const there = this.#others.get(value);
-      if (there === undefined) this.#others.set(value, stored);
-      else if (there instanceof Map) there.set(stored.key, stored);
-      else this.#others.set(value, new Map([there, stored].map((claim) => [claim.key, claim])));
-    }
+    const before = this.claims.get(stored.key);
+    this.claims.set(stored);
+    const values = new Set(valuesOf(stored));
+    if (before !== undefined) this.#forget(before, values);
+    for (const value of values) this.#find(value, stored.key);
   }
 
   leave(stored: Seen): void {
-    this.#claims.delete(stored.key);
+    this.claims.delete(stored.key);
+    this.#forget(stored);
+  }
+
+  /** It is found by none of these any more, unless `but` has it. */
+  #forget(stored: Seen, but?: ReadonlySet<string>): void {
     for (const value of valuesOf(stored)) {
+      if (but?.has(value)) continue;
       const there = this.#others.get(value);
-      if (there instanceof Map && there.delete(stored.key) && there.size > 0) continue;
+      if (there instanceof Set && there.delete(stored.key) && there.size > 0) continue;
       this.#others.delete(value);
     }
+  }
+
+  #find(value: string, key: string): void {
+    const there = this.#others.get(value);
+    if (there === undefined) this.#others.set(value, key);
+    else if (there instanceof Set) there.add(key);
+    else if (there !== key) this.#others.set(value, new Set([there, key]));
   }
 
   /** Those bound to, or held for, a pod of that name, and the one that is called like it. */
   ofPod(namespace: string, name: string): readonly Seen[] {
     const bound = this.#by(podValue(namespace, name));
-    const own = this.#claims.get(`${namespace}/${name}`);
+    const own = this.claims.get(`${namespace}/${name}`);
     return own === undefined ? bound : [own, ...bound];
   }
 
@@ -53,9 +61,9 @@ export class ClaimIndex {
   }
 
   #by(value: string): readonly Seen[] {
-    const there = this.#others.get(value);
-    if (there === undefined) return [];
-    return there instanceof Map ? [...there.values()] : [there];
+    const there = this.#others.get(value) ?? [];
+    const keys = typeof there === "string" ? [there] : [...there];
+    return keys.flatMap((key) => this.claims.get(key) ?? []);
   }
 }
 

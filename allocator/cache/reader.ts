@@ -9,6 +9,13 @@ import type { Pool } from "../pool/pool.ts";
 import type { Store, Stored } from "../store/store.ts";
 import type { OwnedPart } from "./block-index.ts";
 
+/** Whose claims are looked for. */
+export interface Workload {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /**
  * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
  * Uniqueness and every change are settled by the store.
@@ -21,8 +28,10 @@ export interface RecordReader {
   pools(): readonly Pool[];
   reservation(address: Address): Stored<"reservation"> | undefined;
   claim(key: string): Stored<"claim"> | undefined;
-  claims(): Iterable<Stored<"claim">>;
-  reservations(): Iterable<Stored<"reservation">>;
+  /** All; of a workload: those of it at least. Each is made when its turn comes, so that nobody should have all at once. */
+  claims(of?: Workload): Iterable<Stored<"claim">>;
+  /** All; of a pool: those of it at least. As above. */
+  reservations(pool?: string): Iterable<Stored<"reservation">>;
   /** The block of a node that has the address for itself, of whatever pool. Absent: blocks are not followed. */
   blockOwning?(address: Address): Block | undefined;
   /** The same, if the name of the block does not follow from its pool: that was shortened meanwhile, or is gone. Absent: as above. */
@@ -41,6 +50,8 @@ export interface RecordReader {
   held(pool: string, namespace: string): Readonly<Record<Family, number>>;
   /** Those that cool after claims of the namespace, as long as their records are there: nobody else can have them. */
   cooling(pool: string, namespace: string): Readonly<Record<Family, number>>;
+  /** Addresses of the pool that have a reservation: held, or cooling. */
+  taken(pool: string): Readonly<Record<Family, number>>;
   /**
    * Whether a reservation that is shown proves that all which were written before it are known: so it is as long as changes
    * come in their order, and not while everything is listed anew. Absent: nobody knows.

@@ -68,12 +68,12 @@ export class GarbageCollector {
   }
 
   async pass(): Promise<GcReport> {
-    const claims = [...this.#context.view.claims()];
     let released = 0;
     let retained = 0;
-    for (const [i, stored] of claims.entries()) {
+    let i = 0;
+    for (const stored of this.#context.view.claims()) {
       if (!this.#mayWrite()) break;
-      if (i % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
+      if (i++ % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
       const verdict = await this.#judgeSafely(stored);
       if (verdict.kind === "release") released++;
       if (verdict.kind === "retain") retained++;
@@ -128,12 +128,15 @@ export class GarbageCollector {
 
   /** Others have their turn between two slices. What changes meanwhile is found out by whoever acts on the plan. */
   async #inSlices<R, P>(records: Iterable<R>, plan: (part: readonly R[]) => P): Promise<P[]> {
-    const all = [...records];
     const plans: P[] = [];
-    for (let i = 0; i < all.length; i += SLICE) {
-      if (i > 0) await this.#context.clock.sleep(0);
-      plans.push(plan(all.slice(i, i + SLICE)));
+    let part: R[] = [];
+    for (const record of records) {
+      if (part.push(record) < SLICE) continue;
+      plans.push(plan(part));
+      part = [];
+      await this.#context.clock.sleep(0);
     }
+    if (part.length > 0) plans.push(plan(part));
     return plans;
   }
 

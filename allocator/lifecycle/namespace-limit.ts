@@ -104,7 +104,7 @@ function coolingBeside(
   of: { readonly pool: Pool; readonly held: ReadonlySet<Address> },
 ): Address[] {
   const cooling: Address[] = [];
-  for (const { record } of view.reservations()) {
+  for (const { record } of view.reservations(of.pool.name)) {
     const { address, pool, claim } = record;
     if (pool !== of.pool.name || claim.namespace !== namespace) continue;
     if (!of.held.has(address) && !addresses.includes(address)) cooling.push(address);

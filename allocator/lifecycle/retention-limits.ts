@@ -87,9 +87,9 @@ export class RetentionLimits {
   #ranked(): ReadonlyMap<string, readonly string[]> {
     const now = this.#context.clock.monotonic();
     if (now < this.#until) return this.#ranks;
-    const retained = [...this.#context.view.claims()].flatMap(({ record }) =>
-      record.retained === undefined ? [] : [{ record, since: record.retained.since, key: claimKey(record) }],
-    );
+    const retained: { record: Claim; since: number; key: string }[] = [];
+    for (const { record, key } of this.#context.view.claims())
+      if (record.retained !== undefined) retained.push({ record, since: record.retained.since, key });
     retained.sort((a, b) => a.since - b.since || (a.key < b.key ? -1 : 1));
     const ranks = new Map<string, string[]>();
     for (const { record, key } of retained) {

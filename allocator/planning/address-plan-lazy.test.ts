@@ -31,6 +31,7 @@ function counted(view: RecordReader): { view: RecordReader; steps: () => number 
     reservations: () => view.reservations(),
     held: (pool, namespace) => view.held(pool, namespace),
     cooling: (pool, namespace) => view.cooling(pool, namespace),
+    taken: (pool) => view.taken(pool),
     unpickable: (pool, family) => {
       const runs = view.unpickable(pool, family);
       const nextFree = (from: bigint, to: bigint) => {

@@ -122,6 +122,12 @@ export class Sight implements RecordReader {
     return this.#counted("cooling", pool, namespace);
   }
 
+  taken(pool: string): Readonly<Record<Family, number>> {
+    const all = [...this.reservations()].filter(({ record }) => record.pool === pool);
+    const inIPv4 = all.filter(({ record }) => familyOf(record.address) === "IPv4").length;
+    return { IPv4: inIPv4, IPv6: all.length - inIPv4 };
+  }
+
   #counted(what: "held" | "cooling", pool: string, namespace: string): Readonly<Record<Family, number>> {
     const counted = this.#reservations
       .list("reservation")

@@ -104,7 +104,7 @@ function newSpecialAddresses(pools: readonly Pool[], pool: Pool): Refusal | unde
 /** No reservation that a claim relies on may find itself outside, or on an address that is not given out. */
 function excludesReservations(view: RecordReader, pool: Pool): Refusal | undefined {
   const lost: Reservation[] = [];
-  for (const { record } of view.reservations()) {
+  for (const { record } of view.reservations(pool.name)) {
     if (record.pool !== pool.name || record.releasedAt !== undefined) continue;
     const kind = classify(pool, record.address);
     if (kind !== "open" && kind !== "reserved") lost.push(record);
@@ -115,7 +115,7 @@ function excludesReservations(view: RecordReader, pool: Pool): Refusal | undefin
 export function judgeRemoval(view: RecordReader, object: KubeObject): Refusal | undefined {
   const { name } = object.metadata;
   const held: Reservation[] = [];
-  for (const { record } of view.reservations()) {
+  for (const { record } of view.reservations(name)) {
     if (record.pool === name && record.releasedAt === undefined) held.push(record);
   }
   const byNodes = heldByNodes(view, name);

@@ -27,7 +27,7 @@ export function warningsOfLostOrdinals(
 ): string[] {
   if (was.start + was.replicas <= is.start + is.replicas && was.start >= is.start) return [];
   const lost: Claim[] = [];
-  for (const { record } of view.claims()) {
+  for (const { record } of view.claims(is)) {
     const { identity, namespace } = record;
     const its = identity.kind === is.kind && identity.name === is.name && namespace === is.namespace;
     if (!its || record.releasing === true || record.handMade === true || identity.ordinal === undefined)

@@ -221,10 +221,11 @@ async function considerAndKeep(
 }
 
 function suspectAll(admission: AdmissionContext, object: KubeObject): void {
-  for (const { record } of admission.context.view.claims()) {
+  const { kind, metadata } = object;
+  for (const { record } of admission.context.view.claims({ kind, ...metadata })) {
     const { identity, namespace } = record;
-    const its = identity.kind === object.kind && identity.name === object.metadata.name;
-    if (its && namespace === object.metadata.namespace) admission.suspect(record);
+    const its = identity.kind === kind && identity.name === metadata.name;
+    if (its && namespace === metadata.namespace) admission.suspect(record);
   }
 }
 

@@ -51,7 +51,7 @@ function warningsOfOrdinals(
 ): string[] {
   if (consequence === undefined) return [];
   const left: Claim[] = [];
-  for (const { record } of view.claims()) {
+  for (const { record } of view.claims(workload)) {
     const { identity, namespace } = record;
     const its =
       identity.kind === "StatefulSet" && identity.name === workload.name && namespace === workload.namespace;

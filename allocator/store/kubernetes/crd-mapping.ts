@@ -99,7 +99,8 @@ const claims: CrdMapping<Claim> = {
     const [namespace = "", name = "", ...rest] = key.split("/");
     return rest.length === 0 && isName(namespace) && isName(name) ? { namespace, name } : undefined;
   },
-  key: ({ namespace, name }) => (namespace === undefined ? undefined : `${namespace}/${name}`),
+  // joined: a text that is put together in place keeps 32 bytes for that, and there may be 100,000
+  key: ({ namespace, name }) => (namespace === undefined ? undefined : [namespace, name].join("/")),
   spec: ({ namespace: _, name: __, status: ___, deleting: ____, ...written }) => {
     const { retention, binding, retained, admittedAt, ...rest } = written;
     const { ttlMs, ...choices } = retention;
