@@ -154,6 +154,18 @@ describe("counts", () => {
     assert.equal(cache.cooling("db", "shop").IPv4, 0);
   });
 
+  it("are of all addresses that have a reservation, by pool", () => {
+    const cache = new RecordCache(noopLogger);
+    const bank = { claim: { namespace: "bank", name: "ledger-0" } };
+    const cooling = reservationRecord("10.0.0.5", { ...bank, releasedAt: 1 });
+    put(cache, "reservation", reservationRecord("10.0.0.4"), cooling);
+    put(cache, "reservation", reservationRecord("10.0.1.4", { pool: "db-2" }), reservationRecord("fd00::4"));
+    assert.deepEqual(cache.taken("db"), { IPv4: 2, IPv6: 1 });
+    assert.deepEqual(cache.taken("web"), { IPv4: 0, IPv6: 0 });
+    cache.apply("reservation", { type: "gone", key: "10.0.0.5" });
+    assert.deepEqual(cache.taken("db"), { IPv4: 1, IPv6: 1 });
+  });
+
   it("leaves to a node what its block has, but for the holes", () => {
     const cache = new RecordCache(noopLogger);
     put(cache, "pool", poolRecord("db", "10.0.0.0/29", { blockSize: { ipv4: 30 } }));
@@ -216,3 +228,21 @@ function held(view: RecordCache, pool: string, namespace: string): number {
   const { IPv4, IPv6 } = view.held(pool, namespace);
   return IPv4 + IPv6;
 }
+
+describe("records of a mirror", () => {
+  it("can be asked for by workload and pool, without the others", () => {
+    const cache = new RecordCache(noopLogger);
+    const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "other", ordinal: 0 };
+    put(cache, "claim", claimRecord(), claimRecord({ name: "other-0", identity }));
+    put(cache, "reservation", reservationRecord("10.0.0.4"), reservationRecord("10.0.1.4", { pool: "web" }));
+    const claims = [...cache.claims({ kind: "StatefulSet", namespace: "shop", name: "other" })];
+    assert.deepEqual(
+      claims.map(({ key }) => key),
+      ["shop/other-0"],
+    );
+    assert.deepEqual(
+      [...cache.reservations("web")].map(({ key }) => key),
+      ["10.0.1.4"],
+    );
+  });
+});

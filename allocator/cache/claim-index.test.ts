@@ -29,6 +29,16 @@ describe("ClaimIndex", () => {
     assert.deepEqual(index.ofPod("bank", "web-x7"), []);
   });
 
+  it("finds a claim that changed by what it is now alone", () => {
+    const index = indexOf({ binding: bindingTo("mysql-0", "node-a") }, { name: "mysql-1" });
+    const moved = { binding: bindingTo("mysql-x", "node-b") };
+    index.enter(storedAs("claim", claimRecord(moved)));
+    assert.deepEqual(namesOf(index.onNode("node-a")), []);
+    assert.deepEqual(namesOf(index.onNode("node-b")), ["mysql-0"]);
+    assert.deepEqual(namesOf(index.ofPod("shop", "mysql-x")), ["mysql-0"]);
+    assert.deepEqual(namesOf(index.ofWorkload("StatefulSet", "shop", "mysql")), ["mysql-0", "mysql-1"]);
+  });
+
   it("finds one claim once, though it is bound to the pod of its name", () => {
     const index = indexOf({ binding: bindingTo("mysql-0", "node-a") });
     assert.equal(index.ofPod("shop", "mysql-0").length, 1);
