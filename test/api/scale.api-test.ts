@@ -27,7 +27,7 @@ const LOAD: Load = {
   nodes: Math.max(10, CLAIMS_LOADED / 1_000),
 };
 const FULL = 100_000;
-/** What a claim and its reservation may take in the webhook; they take 1.2 KiB. */
+/** What a claim and its reservation may take in the webhook; they take 0.7 KiB. */
 const BYTES_FOR_A_CLAIM = 2 * 1024;
 /** What compiled code and buffers take once there is work, however many claims there are. */
 const WARM_MIB = 32;
