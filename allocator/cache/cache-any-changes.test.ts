@@ -108,7 +108,7 @@ function afreshFrom(cache: RecordCache): RecordCache {
   return fresh;
 }
 
-describe("a mirror after any changes", () => {
+describe("a cache after any changes", () => {
   it("is what one is that saw only what is left", () => {
     fc.assert(
       fc.property(fc.array(steps, { maxLength: 40 }), (changes) => {

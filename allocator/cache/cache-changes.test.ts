@@ -12,7 +12,7 @@ function put<K extends Kind>(cache: RecordCache, kind: K, ...records: readonly R
   return all;
 }
 
-describe("who listens to a mirror", () => {
+describe("who listens to a cache", () => {
   /** What a handler was told of a kind: the key, and the revisions before and after. */
   function listening<K extends Kind>(cache: RecordCache, kind: K) {
     const reported: string[] = [];
@@ -71,7 +71,7 @@ describe("who listens to a mirror", () => {
     assert.deepEqual(reservations.reported, ["10.20.0.70: - to uid-10.20.0.70"]);
   });
 
-  it("and fails, keeps neither the mirror nor others from it", () => {
+  it("and fails, keeps neither the cache nor others from it", () => {
     const said: unknown[] = [];
     const log: Logger = {
       ...noopLogger,
@@ -89,7 +89,7 @@ describe("who listens to a mirror", () => {
   });
 });
 
-describe("claims of a mirror", () => {
+describe("claims of a cache", () => {
   it("are found by pod, workload and node as they are now", () => {
     const cache = new RecordCache(noopLogger);
     const found = () => [
@@ -109,7 +109,7 @@ describe("claims of a mirror", () => {
   });
 });
 
-describe("pools of a mirror", () => {
+describe("pools of a cache", () => {
   it("are read again when what they are changes, and not with every report of how full they are", () => {
     const cache = new RecordCache(noopLogger);
     put(cache, "pool", DB_POOL);

@@ -46,7 +46,7 @@ describe("a relist", () => {
     assert.equal(pickable(cache, "tiny"), "10.0.0.4 10.0.0.5 10.0.0.6");
   });
 
-  it("makes the mirror ready once each kind was listed whole", () => {
+  it("makes the cache ready once each kind was listed whole", () => {
     const cache = new RecordCache(noopLogger);
     const ready: boolean[] = [];
     for (const kind of ["pool", "claim", "claim", "reservation"] as const) {
@@ -58,7 +58,7 @@ describe("a relist", () => {
   });
 });
 
-describe("pools of a mirror", () => {
+describe("pools of a cache", () => {
   it("come by priority, then by name", () => {
     const cache = new RecordCache(noopLogger);
     put(cache, "pool", poolRecord("b", "10.1.0.0/29"), poolRecord("a", "10.2.0.0/29"));
@@ -229,7 +229,7 @@ function held(view: RecordCache, pool: string, namespace: string): number {
   return IPv4 + IPv6;
 }
 
-describe("records of a mirror", () => {
+describe("records of a cache", () => {
   it("can be asked for by workload and pool, without the others", () => {
     const cache = new RecordCache(noopLogger);
     const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "other", ordinal: 0 };

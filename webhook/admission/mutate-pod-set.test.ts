@@ -94,7 +94,7 @@ describe("a pod whose name has a claim", () => {
     await assertClean(world);
   });
 
-  it("made by hand a moment ago gets it, though the mirror has not seen it", async () => {
+  it("made by hand a moment ago gets it, though the cache has not seen it", async () => {
     await using world = await openWorld({ pools: POOLS });
     const empty = viewOf({ pools: POOLS });
     const admission = { ...world.admission, context: { ...world.context, view: empty } };
