@@ -240,7 +240,7 @@ describe("bugs of others, on a cluster's node", () => {
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
     node.claims = node.another();
     await node.claims.settle("shop/a");
-    assert.equal(await node.status("a"), "Pending");
+    assert.equal(await node.status("a"), "not reported");
     node.see(podOf("a"));
     assert.equal(await node.said(ask("a")), `10.20.0.70 of shop/a`);
   });

@@ -92,8 +92,11 @@ const ACTS: Readonly<Record<string, () => Promise<void>>> = {
     const bound = await bind(context, KEY, pod, async () => ({ fenced: false, holdExpired: false }));
     if ("kind" in bound) throw new Error(bound.message);
     const at = { node: "node-a", containerID: "c1", interface: "eth0", podUID: "p-1", since: 1 };
-    await store.report(await claim(), { attachment: { ...at, detached: false } });
-    await store.report(await claim(), { attachment: { ...at, detached: true } });
+    for (const detached of [false, true]) {
+      // earlier versions write no status without one
+      const phase = { phase: detached ? "Detached" : "Attached" };
+      await store.report(await claim(), { ...phase, attachment: { ...at, detached } });
+    }
     const seen = await claim();
     await store.replace("claim", seen, { ...seen.record, retained: { since: 2, because: "scaled" } });
     new Journal(database).load();

@@ -87,7 +87,7 @@ describe("the usage", () => {
     );
     let turns = 0;
     const usage = await countPoolUsage(viewOf({ reservations }), async () => void turns++);
-    assert.equal(turns, 2);
+    assert.equal(turns, 5);
     assert.equal(usage.get("db")?.reserved, 2_500);
   });
 });
