@@ -74,10 +74,9 @@ export class AddressUse {
     const known = this.#unpickable.get(key);
     if (known !== undefined) return known.runs;
     const runs = unavailableByDefault(pool, family);
-    for (const { record } of this.reservations.values()) {
-      if (familyOf(record.address) === family && classify(pool, record.address) !== "outside") {
-        runs.add(toNumber(record.address));
-      }
+    for (const key of this.reservations.keys()) {
+      const address = key as Address; // a reservation's key is its address
+      if (familyOf(address) === family && classify(pool, address) !== "outside") runs.add(toNumber(address));
     }
     for (const { intervals } of this.#blocks.over(pool, family))
       for (const interval of intervals) runs.addInterval(interval);

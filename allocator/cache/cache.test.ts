@@ -230,6 +230,15 @@ function held(view: RecordCache, pool: string, namespace: string): number {
 }
 
 describe("records of a cache", () => {
+  it("can be asked for by what they are, without the others", () => {
+    const cache = new RecordCache(noopLogger);
+    const retained = { since: 1, because: "scaled" } as const;
+    put(cache, "claim", claimRecord(), claimRecord({ name: "mysql-1", retained }));
+    put(cache, "claim", claimRecord({ name: "next", takesOver: "mysql-0" }));
+    const names = (of: "retained" | "successors") => [...cache.claims(of)].map(({ key }) => key);
+    assert.deepEqual([names("retained"), names("successors")], [["shop/mysql-1"], ["shop/next"]]);
+  });
+
   it("can be asked for by workload and pool, without the others", () => {
     const cache = new RecordCache(noopLogger);
     const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "other", ordinal: 0 };

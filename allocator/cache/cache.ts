@@ -11,7 +11,7 @@ import { AddressUse, type Held } from "./address-use.ts";
 import { BlockIndex, type OwnedPart } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { PoolIndex } from "./pool-index.ts";
-import type { RecordReader, Workload } from "./reader.ts";
+import type { ClaimSelection, RecordReader } from "./reader.ts";
 
 /** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
 export type RecordHandler<K extends Kind> = (
@@ -153,8 +153,11 @@ export class RecordCache implements RecordReader {
     return this.#claims.claims.get(key);
   }
 
-  claims(of?: Workload): Iterable<Stored<"claim">> {
-    if (of === undefined) return this.#claims.claims.values();
+  claims(of?: ClaimSelection): Iterable<Stored<"claim">> {
+    const { claims } = this.#claims;
+    if (of === undefined) return claims.values();
+    if (of === "retained") return claims.values(({ form }) => form.because !== undefined);
+    if (of === "successors") return claims.values(({ form }) => form.rest.takesOver !== undefined);
     return this.#claims.ofWorkload(of.kind, of.namespace, of.name);
   }
 

@@ -16,6 +16,9 @@ export interface Workload {
   readonly name: string;
 }
 
+/** Which claims are looked for: of a workload, those that are retained, or those that wait to take over from another. */
+export type ClaimSelection = Workload | "retained" | "successors";
+
 /**
  * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
  * Uniqueness and every change are settled by the store.
@@ -28,8 +31,8 @@ export interface RecordReader {
   pools(): readonly Pool[];
   reservation(address: Address): Stored<"reservation"> | undefined;
   claim(key: string): Stored<"claim"> | undefined;
-  /** All; of a workload: those of it at least. Each is made when its turn comes, so that nobody should have all at once. */
-  claims(of?: Workload): Iterable<Stored<"claim">>;
+  /** All; of a selection: those of it at least. Each is made when its turn comes, so that nobody should have all at once. */
+  claims(of?: ClaimSelection): Iterable<Stored<"claim">>;
   /** All; of a pool: those of it at least. As above. */
   reservations(pool?: string): Iterable<Stored<"reservation">>;
   /** The block of a node that has the address for itself, of whatever pool. Absent: blocks are not followed. */

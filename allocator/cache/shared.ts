@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /** So many are remembered. Then it begins anew: those that are in use stay as they are. */
-const REMEMBERED = 2_000;
+const REMEMBERED = 20_000;
 /** What has more characters is hardly anybody else's too, and would stay in memory when its record is gone. */
-const LONGEST = 1_000;
+const LONGEST = 500;
 
 /** Equal parts of many records, each kept once. */
 export class Shared<T extends object | string> {

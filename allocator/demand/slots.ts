@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, type RefusalCode, refuse } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { isNamesake, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
+import { withLastPod } from "../lifecycle/last-pod.ts";
 import { type AllocationRequest, type Reserved, reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
 import { type Binding, type Claim, claimKey } from "../model/claim.ts";
@@ -247,7 +249,9 @@ async function holdFor(
   for (const address of seen.record.addresses) {
     if (!(await ensureReliable(context, address, seen.record.nonce))) return undefined;
   }
-  const result = await context.store.replace("claim", seen, { ...seen.record, binding });
+  const known = await withLastPod(context, seen);
+  if (known === undefined) return undefined;
+  const result = await context.store.replace("claim", known, { ...known.record, binding });
   return result.kind === "replaced" ? result.stored : undefined;
 }
 

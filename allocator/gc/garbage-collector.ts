@@ -3,6 +3,7 @@
 import { assertNever, BerthError, messageOf } from "../base/errors.ts";
 import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
+import { withLastPod } from "../lifecycle/last-pod.ts";
 import { release } from "../lifecycle/release.ts";
 import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
 import { RetentionLimits } from "../lifecycle/retention-limits.ts";
@@ -17,8 +18,8 @@ import { type FirstSeen, findBroken, findOrphans, freeOrphan, type OrphanPlan } 
 const AT_ONCE = 100;
 /** Codes of faults that the next record would meet too. */
 const OF_ALL = /^(STORE_|TIMED_OUT$|NOT_READY$)/;
-/** Records compared in one go, in less than 1 ms. */
-const SLICE = 1_000;
+/** Records compared in one go, in 1 ms or so. */
+const SLICE = 200;
 
 /** What one pass did, for the log and the metrics. */
 export interface GcReport {
@@ -215,8 +216,10 @@ export class GarbageCollector {
         return;
       }
       case "release-hold": {
-        const { binding: _, ...rest } = seen.record;
-        await this.#rewrite(seen, rest);
+        const known = await withLastPod(this.#context, seen);
+        if (known === undefined) return;
+        const { binding: _, ...rest } = known.record;
+        await this.#rewrite(known, rest);
         return;
       }
       default:

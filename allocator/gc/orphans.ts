@@ -65,7 +65,7 @@ export async function freeOrphan(
 }
 
 function hasSuccessor(view: RecordReader, { claim, address }: Reservation): boolean {
-  for (const { record } of view.claims()) {
+  for (const { record } of view.claims("successors")) {
     const waits = record.handMade === true && record.nonce === "" && record.takesOver === claim.name;
     if (waits && record.namespace === claim.namespace && record.request.addresses?.includes(address) === true)
       return true;

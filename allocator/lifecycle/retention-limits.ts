@@ -88,7 +88,7 @@ export class RetentionLimits {
     const now = this.#context.clock.monotonic();
     if (now < this.#until) return this.#ranks;
     const retained: { record: Claim; since: number; key: string }[] = [];
-    for (const { record, key } of this.#context.view.claims())
+    for (const { record, key } of this.#context.view.claims("retained"))
       if (record.retained !== undefined) retained.push({ record, since: record.retained.since, key });
     retained.sort((a, b) => a.since - b.since || (a.key < b.key ? -1 : 1));
     const ranks = new Map<string, string[]>();

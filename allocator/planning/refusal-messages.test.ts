@@ -199,6 +199,11 @@ describe("the other refusals", () => {
       poolExhausted(view, [web, db], "IPv6").message,
       'no free IPv6 address in pool "web", "db": 1 is held or cooling; add a range, or release claims that are not needed',
     );
+    assert.match(
+      poolExhausted(view, [db, db], "IPv6").message,
+      /: 1 is held or cooling/,
+      "however often it is named",
+    );
   });
 
   it("follow the house style", () => {

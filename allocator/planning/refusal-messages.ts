@@ -240,7 +240,7 @@ export function poolExhausted(
   skipped = 0,
 ): Refusal {
   const names = pools.map((pool) => pool.name);
-  const held = names.reduce((sum, name) => sum + view.taken(name)[family], 0);
+  const held = [...new Set(names)].reduce((sum, name) => sum + view.taken(name)[family], 0);
   const blocks = shareOfBlocks(view, pools, family);
   const outside = occupiedIn(view, pools, family);
   const used = outside === 0 ? "" : `, ${outside} ${isOrAre(outside)} in use by what is not Berth's`;

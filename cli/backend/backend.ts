@@ -21,8 +21,8 @@ export interface Objects extends ClusterState {
   object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
   /** Those of the namespace at least, all of them if it is absent. */
   objects(kind: string, namespace?: string): Promise<readonly KubeObject[]>;
-  /** All of them, one by one: in a cluster no more than a page is in memory. */
-  each(kind: string): AsyncIterable<KubeObject>;
+  /** Those of the namespace, all of them if it is absent, one by one: in a cluster no more than a page is in memory. */
+  each(kind: string, namespace?: string): AsyncIterable<KubeObject>;
 }
 
 /** Where a command reads and writes: a data folder, a cluster, or the etcd that hosts share. */

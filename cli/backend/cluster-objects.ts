@@ -49,13 +49,12 @@ export class ClusterObjects implements Objects {
 
   async objects(kind: string, namespace?: string): Promise<readonly KubeObject[]> {
     const objects: KubeObject[] = [];
-    for await (const object of this.#listed(kind, namespace === undefined ? {} : { namespace }))
-      objects.push(object);
+    for await (const object of this.each(kind, namespace)) objects.push(object);
     return objects;
   }
 
-  each(kind: string): AsyncIterable<KubeObject> {
-    return this.#listed(kind, {});
+  each(kind: string, namespace?: string): AsyncIterable<KubeObject> {
+    return this.#listed(kind, namespace === undefined ? {} : { namespace });
   }
 
   async *#listed(kind: string, selection: Selection): AsyncGenerator<KubeObject, void, void> {

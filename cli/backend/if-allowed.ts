@@ -8,7 +8,12 @@ export async function ifAllowed<T, E>(read: () => Promise<T>, otherwise?: E): Pr
   try {
     return await read();
   } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return otherwise;
+    if (isForbidden(error)) return otherwise;
     throw error;
   }
+}
+
+/** This user may not do that. */
+export function isForbidden(error: unknown): boolean {
+  return error instanceof BerthError && error.code === "STORE_READ_ONLY";
 }

@@ -11,8 +11,8 @@ import { usesInCluster } from "./uses-in-cluster.ts";
 const READY_AT = "2026-01-01T00:00:05Z";
 
 /** Pod `name` with that status, as its claim is bound to it. */
-function podWith(name: string, status: object): KubeObject {
-  const object = readObject({ ...pod(name, { uid: `uid-of-${name}` }), status });
+function podWith(name: string, status: object, namespace = "shop"): KubeObject {
+  const object = readObject({ ...pod(name, { namespace, uid: `uid-of-${name}` }), status });
   return isRefusal(object) ? assert.fail(object.message) : object;
 }
 
@@ -29,9 +29,9 @@ function worldOf(...pods: readonly KubeObject[]) {
       calls.push(`get ${name}`);
       return pods.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name);
     },
-    async *each() {
-      calls.push("list");
-      yield* pods;
+    async *each(_: string, namespace?: string) {
+      calls.push(`list ${namespace ?? "all"}`);
+      yield* pods.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace);
     },
   };
 }
@@ -96,7 +96,38 @@ describe("what uses the addresses of claims in a cluster", () => {
       names.map((name) => boundTo(name)),
       world,
     );
-    assert.deepEqual([uses.length, world.calls], [17, ["list"]]);
+    assert.deepEqual([uses.length, world.calls], [17, ["list shop"]]);
+  });
+
+  it("lists a pod once, of all namespaces where there are many, and of each where that is not allowed", async () => {
+    const names = Array.from({ length: 17 }, (_, n) => `team-${n}`);
+    const claims = names.map((namespace) => boundTo("web", { namespace }));
+    const pods = names.map((namespace) => podWith("web", UP, namespace));
+    const world = worldOf(...pods);
+    assert.equal((await usesInCluster(claims, world)).length, 17);
+    assert.deepEqual(world.calls, ["list all"]);
+    const each = async function* (kind: string, namespace?: string) {
+      if (namespace === undefined || namespace === "team-3")
+        throw new BerthError("STORE_READ_ONLY", "pods is forbidden");
+      yield* world.each(kind, namespace);
+    };
+    assert.equal((await usesInCluster(claims, { ...world, each })).length, 16);
+    const former = { ...boundTo("web", { namespace: "team-0" }), name: "former" };
+    const binding = bindingTo("web", "node-b", { podUID: "former" });
+    assert.equal((await usesInCluster([...claims, { ...former, binding }], world)).length, 17);
+  });
+
+  it("has the MAC address of the interface, and is told of eth0 beside what an agent says of another", async () => {
+    const [v4, mac] = addrs("10.20.0.70", "fdbe:5254:4800::200:0:51");
+    assert.ok(v4 && mac);
+    const interfaces = { eth0: [v4], "mac-eth0": [mac] };
+    const claim = boundTo("mysql-0", { addresses: [v4, mac], interfaces });
+    const attachment = { ...attachmentOf("mysql-0"), interface: "net1" };
+    for (const status of [{}, { attachment }]) {
+      const uses = await usesInCluster([{ ...claim, status }], worldOf(podWith("mysql-0", UP)));
+      const [use] = uses.filter((one) => one.interface === "eth0");
+      assert.deepEqual(use?.result.addresses, [{ address: v4 }, { address: mac }]);
+    }
   });
 
   it("leaves out what this user may not read", async () => {

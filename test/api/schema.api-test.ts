@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
 import { noopLogger } from "../../allocator/base/ports.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { PoolSpec } from "../../allocator/pool/pool.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import {
   addr,
+  bareClaim,
   blockOf,
   fullBlock,
   fullClaim,
@@ -38,6 +40,7 @@ import {
 import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
+import { attachmentOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, definitions, installDefinitions, makeNamespaces, wipe } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -323,6 +326,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         { request: { addresses: ["10.20.0.51", "10.20.0.52"] } },
         /request: .*has two addresses of one family; a claim has one of each/,
       );
+    });
+
+    it("let a process of an earlier version, which writes a phase, report of a sandbox", async () => {
+      const made = await store.create("claim", bareClaim("former-0"));
+      assert.ok(made.kind === "created");
+      const attachment = { ...attachmentOf("former-0", { detached: true }), since: "2026-01-01T00:00:00Z" };
+      const body = { status: { phase: "Detached", attachment, message: null } };
+      const place = { namespace: "shop", name: "former-0" };
+      assert.ok(await clientOf(resourceOf("claim")).patch(place, { type: "merge", body }, "status"));
+      const seen = (await store.get("claim", "shop/former-0")) ?? assert.fail();
+      assert.equal(seen.record.status.attachment?.detached, true);
+      assert.equal((await store.report(seen, { message: "it waits" })).kind, "replaced");
+      const item = await clientOf(resourceOf("claim")).get(place);
+      assert.equal(new Fields(item ?? {}).at("status").get("phase"), undefined, "nobody keeps it up");
     });
 
     it("show with kubectl what one looks for", async () => {

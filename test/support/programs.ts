@@ -25,7 +25,7 @@ const MARK = "made-of";
 const SOURCES = [
   "{allocator,cli,ipam-plugin,kube,system,webhook}/**/*.{ts,json}",
   "cli/berthctl.sh",
-  "package-lock.json",
+  "{package,package-lock,tsconfig}.json",
   "scripts/dist.sh",
   "test/support/programs.ts",
 ];

@@ -164,7 +164,7 @@ describe("the status of a claim", () => {
   });
 
   it("takes away what it does not have, and leaves alone what is not its own", () => {
-    assert.deepEqual(statusPatch({}), { attachment: null, message: null });
+    assert.deepEqual(statusPatch({}), { phase: null, attachment: null, message: null });
     const status = { message: "it waits", conditions: [{ type: "Ready" }], repeat: "x" };
     const item = itemOf("claim", bareClaim("mysql-0"), { status });
     assert.deepEqual(storedOf("claim", item).record.status, { message: "it waits" });

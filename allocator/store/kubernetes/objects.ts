@@ -42,18 +42,21 @@ export function specOf<K extends Kind>(kind: K, record: Records[K], seen?: Store
   }
 }
 
+/** Earlier versions wrote one, and nobody keeps it up. */
+const NO_PHASE = { phase: null };
+
 /**
  * The status to merge: what it does not have is taken away, what is not Berth's stays, and what is not known here stays
  * with the attachment that it describes.
  */
 export function statusPatch(status: ClaimStatus, seen?: Stored<"claim">): Json {
   const { attachment, message = null } = status;
-  if (attachment === undefined) return { attachment: null, message };
+  if (attachment === undefined) return { ...NO_PHASE, attachment: null, message };
   const isSame = isSameAttachment(seen?.record.status.attachment, attachment);
   const others = (seen?.unknown ?? []).filter(({ path }) => path.join(".") === "status.attachment");
   const over = isSame ? {} : Object.fromEntries(others.map(({ key }) => [key, null]));
   const optional = { netns: null, bootID: null };
-  return { attachment: { ...over, ...optional, ...attachmentJson(attachment) }, message };
+  return { ...NO_PHASE, attachment: { ...over, ...optional, ...attachmentJson(attachment) }, message };
 }
 
 /** The status of a block to merge: as that of a claim. */

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { attachmentOf, bindingTo, claimRecord, DB_POOL } from "../../test/support/fixtures.ts";
+import { openWorld } from "../../test/support/world.ts";
+import { type Claim, hadPod } from "../model/claim.ts";
+import { withLastPod } from "./last-pod.ts";
+
+describe("a claim whose binding is taken away", () => {
+  const cases: readonly (readonly [string, Partial<Claim>, boolean])[] = [
+    ["was bound, and no agent has spoken", { binding: bindingTo("web-x", "node-a") }, true],
+    [
+      "was bound, and its agent has spoken",
+      { binding: bindingTo("web-x", "node-a"), status: { attachment: attachmentOf("web-x") } },
+      true,
+    ],
+    ["was held for a pod that never came", { binding: bindingTo("web-x", "") }, false],
+    ["was nobody's", {}, false],
+  ];
+  for (const [what, over, had] of cases)
+    it(`keeps whether a pod ever had it: it ${what}`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      const made = await world.realStore.create("claim", claimRecord(over));
+      assert.ok(made.kind === "created");
+      const known = await withLastPod(world.context, made.stored);
+      assert.ok(known);
+      const { binding: _, ...rest } = known.record;
+      assert.equal(hadPod(rest), had);
+      assert.deepEqual((await world.realStore.get("claim", made.stored.key))?.record, known.record);
+      if (over.status !== undefined) assert.deepEqual(known.record.status, over.status);
+    });
+
+  it("is left alone when somebody changed it meanwhile", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const made = await world.realStore.create(
+      "claim",
+      claimRecord({ binding: bindingTo("web-x", "node-a") }),
+    );
+    assert.ok(made.kind === "created");
+    await world.realStore.report(made.stored, { message: "changed" });
+    assert.equal(await withLastPod(world.context, made.stored), undefined);
+  });
+});

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Context } from "../cache/context.ts";
+import { isBound } from "../model/claim.ts";
+import type { Stored } from "../store/store.ts";
+
+/** Before its binding goes: that a pod had it, where no agent is left to say so. Undefined: it changed meanwhile. */
+export async function withLastPod(
+  { store, clock }: Pick<Context, "store" | "clock">,
+  seen: Stored<"claim">,
+): Promise<Stored<"claim"> | undefined> {
+  const { binding, status } = seen.record;
+  if (binding === undefined || !isBound(seen.record) || status.attachment !== undefined) return seen;
+  const { node, podUID, interface: name = "" } = binding;
+  const attachment = { node, containerID: "", interface: name, podUID, since: clock.now(), detached: true };
+  const result = await store.report(seen, { ...status, attachment });
+  return result.kind === "replaced" ? result.stored : undefined;
+}
