@@ -83,6 +83,7 @@ agent:
   BERTH_CNI_BINARY: "-"
   BERTH_CNI_ALIASES: cni.aliases
   BERTH_CNI_REPLACE: cni.replace
+  BERTH_CNI_RESULTS: "-"
   BERTH_CONFLIST: cni.conflist
   BERTH_CNI_CONF: cni.confDir
   BERTH_ETCD_CERTIFICATES: agent.etcdSecret
