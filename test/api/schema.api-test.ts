@@ -120,9 +120,11 @@ describe("the fields of the definitions", () => {
 
   it("are those of a claim's status, and what only Kubernetes has", () => {
     const schema = schemaOf("ipclaims", "status");
-    const { conditions, repeat, ...own } = schema.properties ?? {};
-    assert.ok(conditions && repeat);
-    assertSameFields({ ...schema, properties: own }, statusPatch(fullClaim("mysql-0").status), "status");
+    const { conditions, repeat, phase, ...own } = schema.properties ?? {};
+    assert.ok(conditions && repeat && phase);
+    const { phase: former, ...written } = statusPatch(fullClaim("mysql-0").status);
+    assert.equal(former, null, "what earlier versions wrote is taken away");
+    assertSameFields({ ...schema, properties: own }, written, "status");
   });
 
   it("are those of a block's status, and what only Kubernetes has", () => {
