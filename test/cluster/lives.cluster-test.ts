@@ -51,7 +51,7 @@ describe("lives", () => {
     const told = await lab.must(["get", "ipclaim", db0.name, "-o", "jsonpath={.status.attachment}"]);
     const { detached, podUID } = JSON.parse(told) as { detached?: boolean; podUID?: string };
     assert.deepEqual({ detached, podUID }, { detached: true, podUID: db0.uid });
-    const { stdout } = await lab.berthctl("get", "attachments");
+    const { stdout } = await lab.berthctl("get", "attachments", "-A");
     assert.match(stdout, new RegExp(`^\\S+ +${db0.name} +${db0.addresses[0]} `, "m"));
     times.end();
   });
