@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { attachmentOf, bindingTo, claimRecord, DB_POOL } from "../../test/support/fixtures.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { type Claim, hadPod } from "../model/claim.ts";
+import { isDetached } from "./bind.ts";
 import { withLastPod } from "./last-pod.ts";
 
 describe("a claim whose binding is taken away", () => {
@@ -24,6 +25,11 @@ describe("a claim whose binding is taken away", () => {
       assert.ok(made.kind === "created");
       const known = await withLastPod(world.context, made.stored);
       assert.ok(known);
+      assert.equal(
+        isDetached(known.record),
+        isDetached(made.stored.record),
+        "it proves nothing of the binding",
+      );
       const { binding: _, ...rest } = known.record;
       assert.equal(hadPod(rest), had);
       assert.deepEqual((await world.realStore.get("claim", made.stored.key))?.record, known.record);

@@ -10,7 +10,9 @@ export async function withLastPod(
 ): Promise<Stored<"claim"> | undefined> {
   const { binding, status } = seen.record;
   if (binding === undefined || !isBound(seen.record) || status.attachment !== undefined) return seen;
-  const { node, podUID, interface: name = "" } = binding;
+  const { node, interface: name = "" } = binding;
+  // of no pod by its UID: no proof that the sandbox of this binding has ended, should the binding stay after all (invariant 3a)
+  const podUID = "";
   const attachment = { node, containerID: "", interface: name, podUID, since: clock.now(), detached: true };
   const result = await store.report(seen, { ...status, attachment });
   return result.kind === "replaced" ? result.stored : undefined;

@@ -130,6 +130,15 @@ describe("what uses the addresses of claims in a cluster", () => {
     }
   });
 
+  it("has all addresses of the interface where the kubelet tells of one of each family", async () => {
+    const addresses = addrs("10.20.0.70", "10.20.0.71");
+    const [use] = await usesInCluster([boundTo("mysql-0", { addresses })], worldOf(podWith("mysql-0", UP)));
+    assert.deepEqual(
+      use?.result.addresses.map(({ address }) => address),
+      addresses,
+    );
+  });
+
   it("leaves out what this user may not read", async () => {
     const object = async () => {
       throw new BerthError("STORE_READ_ONLY", "pods is forbidden");

@@ -72,7 +72,9 @@ async function* listed(world: World, namespace?: string): AsyncGenerator<KubeObj
 function useOf(claim: Claim, pod: KubeObject): readonly AttachmentUse[] {
   const { namespace, name, uid } = pod.metadata;
   const reported = kubeletsAddresses(pod);
-  const own = claim.addresses.filter((address) => reported.has(address));
+  // the kubelet tells of one address of each family at most
+  const first = addressesOn(claim, KUBELETS_INTERFACE) ?? claim.addresses;
+  const own = first.some((address) => reported.has(address)) ? first : [];
   if (uid !== claim.binding?.podUID || podState(pod).ended || own.length === 0) return [];
   const macs = addressesOn(claim, `${LINK_PREFIX}${KUBELETS_INTERFACE}`) ?? [];
   return [

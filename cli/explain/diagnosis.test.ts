@@ -23,6 +23,7 @@ function object(json: Json): KubeObject {
 }
 
 interface PodOptions {
+  readonly podIPs?: readonly object[];
   readonly name?: string;
   readonly uid?: string;
   readonly node?: string;
@@ -41,7 +42,8 @@ function podWith(options: PodOptions = {}): KubeObject {
     ...(json["metadata"] as Json),
     ...(options.deleting === true ? { deletionTimestamp: "x" } : {}),
   };
-  return object({ ...json, metadata, status: { phase } });
+  const { podIPs = [] } = options;
+  return object({ ...json, metadata, status: { phase, podIPs } });
 }
 
 function nodeWith(
@@ -224,6 +226,18 @@ describe("what is said of a pod", () => {
       podWith(),
       facts({ ...bound, binding: own }),
       "is bound to its claim, and its sandbox is not reported yet",
+    ],
+    [
+      "bound, and its kubelet tells of the address",
+      podWith({ podIPs: [{ ip: "10.20.0.70" }] }),
+      facts({ ...bound, binding: own }),
+      "has its addresses",
+    ],
+    [
+      "being deleted, and nobody tells of a sandbox",
+      podWith({ deleting: true }),
+      facts({ ...bound, binding: own }),
+      "is being deleted, and no sandbox of it is reported",
     ],
     [
       "fenced",

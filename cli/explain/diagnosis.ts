@@ -220,7 +220,10 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
   const own = claim.status.attachment?.podUID === uid ? claim.status.attachment : undefined;
   if (own?.detached === false) return ok(`has its addresses${whereOf(claim, pod)}`);
   const isEnded = own?.detached === true || !hasAny(pod, claim);
-  if (isEnded && isDeleting(pod)) return ok("is being deleted, and its sandbox has ended");
+  if (isEnded && isDeleting(pod))
+    return ok(
+      `is being deleted, and ${own === undefined ? "no sandbox of it is reported" : "its sandbox has ended"}`,
+    );
   if (!isEnded) return ok(`has its addresses${whereOf(claim, pod)}`);
   const node = pod.spec.text("nodeName");
   const next =

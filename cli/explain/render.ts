@@ -8,7 +8,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
-import { formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
+import { addressesOn, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
 import { KUBELETS_INTERFACE } from "../backend/attachment-report.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
@@ -178,12 +178,14 @@ function describeSandbox(claim: Claim, holder: KubeObject | undefined): string {
   const { containerID, interface: name, node, since, detached, podUID } = attachment;
   const whose = binding !== undefined && podUID !== binding.podUID ? `, of pod uid ${podUID}` : "";
   const state = detached ? "has ended" : "not seen to end";
+  if (containerID === "") return `none is known any more, on ${node} since ${timeOf(since)}`;
   return `${containerID} ${name} on ${node} since ${timeOf(since)}${whose}, ${state}`;
 }
 
-function kubeletsOf({ addresses }: Claim, pod: KubeObject | undefined): string {
+function kubeletsOf(claim: Claim, pod: KubeObject | undefined): string {
   const reported = pod === undefined || hasEnded(pod) ? new Set() : kubeletsAddresses(pod);
-  const own = addresses.filter((address) => reported.has(address));
+  const first = addressesOn(claim, KUBELETS_INTERFACE) ?? claim.addresses;
+  const own = first.some((address) => reported.has(address)) ? first : []; // one of each family at most is told of
   return own.length === 0 ? "" : `${KUBELETS_INTERFACE} has ${own.join(" and ")}, by the pod's status`;
 }
 

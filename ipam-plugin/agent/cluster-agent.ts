@@ -20,10 +20,12 @@ import type { NodePod, PodName } from "./claims/cluster/node-cache.ts";
 import { NodeClaims } from "./claims/cluster/node-claims.ts";
 import { NodeInformers } from "./claims/cluster/node-informers.ts";
 import { nodePod } from "./claims/cluster/node-projections.ts";
+import { RecordedSandboxes } from "./claims/cluster/recorded-sandboxes.ts";
 import { StatusWriter } from "./claims/cluster/status-writer.ts";
 import { StrayDetector } from "./claims/cluster/stray-detector.ts";
 import type { EtcdSides } from "./claims/etcd/etcd-sides.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
+import { linuxHost } from "./journal/host.ts";
 import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import { Journal } from "./journal/journal.ts";
 import { KnownEtcds } from "./journal/known-etcds.ts";
@@ -131,6 +133,9 @@ function followNode(options: NodeAgentOptions, connection: Connection): Followed
     ...{ node, clock, log, view: watch },
     ...(options.dialects === undefined ? {} : { dialects: options.dialects }),
     ...(options.recordOf === undefined ? {} : { recordOf: options.recordOf }),
+    recorded: new RecordedSandboxes({
+      ...{ records: options.runtimeRecords, host: linuxHost, node, bootId: options.bootId },
+    }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(bounded),
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,

@@ -24,6 +24,8 @@ export interface RuntimeRecord {
   readonly addresses: readonly string[];
   /** The path of its network namespace; undefined when the record does not say. */
   readonly netns: string | undefined;
+  /** Absent when the runtime did not say. */
+  readonly podUID?: string;
 }
 
 /** Records of sandboxes that are up, or of which it is not known that they are gone. */
@@ -78,8 +80,11 @@ export function readRecord(path: string, text: string): RuntimeRecord | undefine
   const result = fieldsOf(record["result"]);
   const netns = textOf(record["netns"]) || sandboxOf(record);
   const addresses = listOf(result["ips"]).map((ip) => textOf(fieldsOf(ip)["address"]).split("/", 1)[0] ?? "");
+  const args = listOf(record["cniArgs"]).map(listOf);
+  const podUID = textOf(args.find(([key]) => key === "K8S_POD_UID")?.[1]);
   return {
     ...{ path, containerID, interface: name, netns },
+    ...(podUID === "" ? {} : { podUID }),
     network: textOf(record["networkName"]),
     addresses: addresses.filter((address) => address !== ""),
   };

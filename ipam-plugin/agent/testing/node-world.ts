@@ -40,6 +40,8 @@ export class NodeWorld {
   reporting: Reporting | undefined;
   /** What the runtime says of its own record of an attachment. */
   runtimeRecord: RecordState = "unkept";
+  /** By the runtime's records at the start: address -> sandbox. */
+  readonly recorded = new Map<string, ClaimAttachment>();
   /** What a live look at a pod throws, while it is set. */
   fault: Error | undefined;
 
@@ -66,6 +68,7 @@ export class NodeWorld {
         return this.pods.get(`${namespace}/${name}`);
       },
       recordOf: async () => this.runtimeRecord,
+      recorded: { of: async ({ addresses: [address = ""] }) => this.recorded.get(address) },
       hasBlocks: (pool) => this.blockPools.has(pool),
       allPools: () => this.allPools,
       checkAfter: (claim) => void this.suspects.push(claim),

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { isRefusal } from "../../../../allocator/base/errors.ts";
-import { addrs } from "../../../../test/support/fixtures.ts";
-import { ask, NODE, NodeWorld, noticeOf } from "../../testing/node-world.ts";
+import { addrs, attachmentOf } from "../../../../test/support/fixtures.ts";
+import { ask, NODE, NodeWorld, noticeOf, podOf } from "../../testing/node-world.ts";
 
 let node: NodeWorld;
 
@@ -56,6 +56,37 @@ describe("an ADD of a pod whose claim is known", () => {
     await node.claims.report("shop/a");
     assert.deepEqual([node.calls, node.suspects], [[], ["shop/a"]], "it is looked at again");
     node.world.clock.advance(5_000);
+    await node.claims.report("shop/a");
+    assert.equal(await node.status("a"), "Attached box-a for uid-a");
+  });
+
+  it("is written where it alone says which of several interfaces has the claim", async () => {
+    node.runtimeRecord = "kept";
+    await node.assign("a", "10.20.0.70");
+    node.see(podOf("a", { annotations: { "k8s.v1.cni.cncf.io/networks": "lan" } }));
+    await node.add(ask("a"));
+    await node.claims.report("shop/a");
+    assert.equal(await node.status("a"), "Attached box-a for uid-a");
+  });
+
+  it("is known from the runtime's records at the start, where the status says nothing", async () => {
+    await node.assign("a", "10.20.0.70");
+    assert.equal(await node.claims.lastSandbox("shop/a"), undefined);
+    const sandbox = attachmentOf("a", { node: NODE, podUID: "uid-a" });
+    node.recorded.set("10.20.0.70", sandbox);
+    assert.deepEqual(await node.claims.lastSandbox("shop/a"), sandbox);
+  });
+
+  it("puts a status right that says that the sandbox of this very pod has ended", async () => {
+    node.runtimeRecord = "kept";
+    await node.assign("a", "10.20.0.70");
+    await node.add(ask("a"));
+    const seen = await node.world.realStore.get("claim", "shop/a");
+    assert.ok(seen);
+    await node.world.realStore.report(seen, {
+      attachment: attachmentOf("a", { node: NODE, podUID: "uid-a", detached: true }),
+    });
+    await node.hear("a");
     await node.claims.report("shop/a");
     assert.equal(await node.status("a"), "Attached box-a for uid-a");
   });

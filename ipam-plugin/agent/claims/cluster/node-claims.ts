@@ -3,8 +3,10 @@
 import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
+import { networkAttachments } from "../../../../allocator/manifest/network-attachments.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
+import { placesOf } from "../../../../allocator/model/interfaces.ts";
 import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { RecordOf } from "../../journal/runtime-records.ts";
@@ -19,7 +21,9 @@ import type {
 } from "../claim-source.ts";
 import { within } from "../deadline.ts";
 import { BINDING_MS, lookUpClaim } from "./claim-lookup.ts";
+import { type Holder, isNews, isOf, needs } from "./holder.ts";
 import type { NodeCache, NodePod, PodName } from "./node-cache.ts";
+import type { RecordedSandboxes } from "./recorded-sandboxes.ts";
 import type { StatusWriter } from "./status-writer.ts";
 
 interface NodeClaimsOptions {
@@ -35,6 +39,8 @@ interface NodeClaimsOptions {
   readonly log: Logger;
   /** Whether the runtime has a record of its own of an attachment; absent: it has none. */
   readonly recordOf?: RecordOf;
+  /** What the runtime knew at the start; absent: nothing. */
+  readonly recorded?: Pick<RecordedSandboxes, "of">;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
@@ -50,14 +56,6 @@ const RECORD_MS = 5_000;
 const RECORD_AGAIN_MS = 1_000;
 /** What runtimes call the interface whose addresses the kubelet reports as the pod's (`status.podIPs`). */
 const KUBELETS = "eth0";
-
-/** The sandbox of this node that was given a claim last. */
-interface Holder extends SandboxEvent {
-  /** It was not seen to end. */
-  readonly live: boolean;
-  /** On the monotonic clock; absent: before this process. */
-  readonly answeredAt?: number;
-}
 
 /**
  * The claims of this node in a cluster. Binding is the controllers' work; an ADD is answered from memory, and the
@@ -97,7 +95,9 @@ export class NodeClaims implements ClaimSource {
     try {
       const bound = this.#isProven(seen) ? answer : await this.#prove(found, request, signal);
       const answeredAt = this.#options.clock.monotonic();
-      if (bound.kind === "claimed") this.#holders.set(found.claim, { ...notice, live: true, answeredAt });
+      const boundTo = seen.record.binding?.podUID ?? "";
+      if (bound.kind === "claimed")
+        this.#holders.set(found.claim, { ...notice, live: true, answeredAt, boundTo });
       return bound;
     } finally {
       checkAfter(found.claim, REPORT_MS);
@@ -120,9 +120,11 @@ export class NodeClaims implements ClaimSource {
   }
 
   async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
-    const { view, node } = this.#options;
-    const attachment = view.claim(claim)?.record.status.attachment;
-    return attachment?.node === node && !attachment.detached ? attachment : undefined;
+    const { view, node, recorded } = this.#options;
+    const record = view.claim(claim)?.record;
+    const attachment = record?.status.attachment;
+    if (attachment?.node === node && !attachment.detached) return attachment;
+    return record && (await recorded?.of(record));
   }
 
   inUse(): readonly string[] {
@@ -168,15 +170,26 @@ export class NodeClaims implements ClaimSource {
    * The runtime's record names the sandbox to an agent without its journal, and the kubelet tells people which addresses
    * the pod has (ADR 0042). A status that names another sandbox is put right all the same.
    */
-  async #isKnownElsewhere({ status }: Claim, { claim, attachment, answeredAt }: Holder): Promise<boolean> {
+  async #isKnownElsewhere(record: Claim, { claim, attachment, answeredAt }: Holder): Promise<boolean> {
     const { recordOf, clock, checkAfter } = this.#options;
+    const { status, binding } = record;
+    if (this.#isAmongSeveral(record)) return false;
     if (recordOf === undefined || attachment.interface !== KUBELETS) return false;
-    if (status.attachment?.detached === false) return false;
+    const said = status.attachment;
+    if (said?.detached === false || (said !== undefined && said.podUID === binding?.podUID)) return false;
     const state = await recordOf(attachment);
     if (state !== "missing" || answeredAt === undefined) return state === "kept";
     const isEarly = clock.monotonic() - answeredAt < RECORD_MS;
     if (isEarly) checkAfter(claim, RECORD_AGAIN_MS);
     return isEarly;
+  }
+
+  /** Any of several interfaces may have the claim: after a restart only its status says which one has had it. */
+  #isAmongSeveral(claim: Claim): boolean {
+    const { namespace, binding } = claim;
+    if (claim.interface !== undefined || placesOf(claim) !== undefined || binding === undefined) return false;
+    const pod = this.#options.view.pod({ namespace, name: binding.podName });
+    return networkAttachments(pod?.annotations ?? {}, namespace).length > 0;
   }
 
   /** The watch told of a change of the claim; `now` undefined: it is bound to this node no more. */
@@ -212,7 +225,7 @@ export class NodeClaims implements ClaimSource {
     const { binding, status } = record;
     const holder = this.#holders.get(key);
     const told = status.attachment?.podUID === binding?.podUID ? status.attachment?.interface : undefined;
-    const known = holder?.pod.uid === binding?.podUID ? holder?.attachment.interface : undefined;
+    const known = isOf(holder, binding) ? holder?.attachment.interface : undefined;
     return binding?.interface ?? known ?? (told === "" ? undefined : told);
   }
 
@@ -274,22 +287,4 @@ export class NodeClaims implements ClaimSource {
 
 function noticeOf({ claim }: ClaimMatch, { pod, attachment, seenAt }: AttachRequest): SandboxEvent {
   return { claim, pod, attachment, ...(seenAt && { seenAt }) };
-}
-
-/** A binding without a UID is that of every pod of the name. */
-function needs(pod: NodePod | undefined, { podUID }: Binding): boolean {
-  return pod !== undefined && !pod.finished && (podUID === "" || pod.uid === podUID);
-}
-
-/** Whether the claim is the sandbox's, and its status does not say so. */
-function isNews({ binding, status, releasing }: Claim, { pod, attachment }: Holder, node: string): boolean {
-  if (releasing === true || binding?.node !== node || binding.podName !== pod.name) return false;
-  if (pod.uid !== "" && pod.uid !== binding.podUID) return false;
-  const said = status.attachment;
-  return (
-    said === undefined ||
-    said.detached ||
-    said.podUID !== binding.podUID ||
-    said.containerID !== attachment.containerID
-  );
 }
