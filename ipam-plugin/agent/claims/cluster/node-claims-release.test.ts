@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError, isRefusal } from "../../../../allocator/base/errors.ts";
-import { ask, NodeWorld, noticeOf, podOf } from "../../testing/node-world.ts";
+import { KeyedMutex } from "../../../../allocator/base/keyed-mutex.ts";
+import { noopLogger } from "../../../../allocator/base/ports.ts";
+import { attachmentOf } from "../../../../test/support/fixtures.ts";
+import { ifUnused } from "../../background/orphan-sweeper.ts";
+import type { AgentServices } from "../../services/services.ts";
+import { PlainHost } from "../../testing/node-bench.ts";
+import { ask, NODE, NodeWorld, noticeOf, podOf } from "../../testing/node-world.ts";
 
 let node: NodeWorld;
 
@@ -71,6 +77,28 @@ describe("a claim without a sandbox", () => {
     await node.claims.settle("shop/a");
     assert.equal(await node.status("a"), "Detached  for uid-a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2", "node-b")));
+  });
+
+  it("is kept for a sandbox that the runtime alone has a record of, until its namespace is gone", async () => {
+    node.runtimeRecord = "kept";
+    await node.assign("a", "10.20.0.70");
+    await node.add(ask("a"));
+    await node.claims.report("shop/a");
+    node.forget("a");
+    // another journal is adopted, which knows nothing
+    const [claimSource, host] = [node.another(), new PlainHost()];
+    const journal = { ofClaim: () => [], knows: () => false } as unknown as AgentServices["attachments"];
+    const locks = new KeyedMutex();
+    const parts = { attachments: journal, locks, claimSource, host, bootId: "boot-1", log: noopLogger };
+    const settle = () => ifUnused("shop/a", parts, () => claimSource.settle("shop/a"));
+    const seen = { netns: "/run/netns/a", bootID: "boot-1" };
+    node.recorded.set("10.20.0.70", attachmentOf("a", { node: NODE, podUID: "uid-a", ...seen }));
+    host.present.add(seen.netns);
+    await settle();
+    assert.equal(await node.status("a"), "not reported");
+    host.present.delete(seen.netns);
+    await settle();
+    assert.match(await node.status("a"), /^Detached /);
   });
 
   it("is not let go for a pod that it is bound to meanwhile", async () => {
