@@ -180,7 +180,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const perClaim = ((memory - empty - WARM_MIB) * 2 ** 20) / LOAD.claims;
         assert.ok(perClaim <= BYTES_FOR_A_CLAIM, `a claim takes ${perClaim.toFixed(0)} bytes`);
         assert.ok(turn <= TURN_MS, `a turn of the event loop took ${turn.toFixed(0)} ms of the processor`);
-        if (LOAD.claims === FULL) assert.ok(memory <= 256, `the webhook takes ${memory.toFixed(0)} MiB`);
+        if (LOAD.claims === FULL) assert.ok(memory <= 220, `the webhook takes ${memory.toFixed(0)} MiB`);
       });
     });
 
