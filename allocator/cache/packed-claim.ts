@@ -85,11 +85,11 @@ function formOf(stored: Stored<"claim">): Form {
   const { namespace: _1, name: _2, nonce: _3, admittedAt: _4, addresses, ...more } = record;
   const { identity, request, retained, binding, status, ...rest } = more;
   const { apiVersion, kind, slot } = identity;
-  const { addresses: asked, ...wish } = request;
-  const { attachment, ...told } = status;
+  const { addresses: asked, ...unlisted } = request;
+  const { attachment, ...reported } = status;
   const asksForOwn = asked?.join(BETWEEN) === addresses.join(BETWEEN);
   return {
-    ...{ beside, rest, status: told, asksForOwn, request: asksForOwn ? wish : request },
+    ...{ beside, rest, status: reported, asksForOwn, request: asksForOwn ? unlisted : request },
     identity: { apiVersion, kind, ...(slot === undefined ? {} : { slot }) },
     ...(binding && { binding: binding.interface === undefined ? {} : { interface: binding.interface } }),
     ...(attachment && {

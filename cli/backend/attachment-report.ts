@@ -4,7 +4,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type Claim, type ClaimAttachment, claimKey } from "../../allocator/model/claim.ts";
 import { isLink, LINK_PREFIX } from "../../allocator/model/interface-macs.ts";
-import { addressesOn, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
+import { addressesOn, FIRST_INTERFACE, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
 
 type Told =
@@ -48,13 +48,10 @@ function reportedOn(claim: Claim, name: string): readonly Address[] {
     : [...own, ...(addressesOn(claim, `${LINK_PREFIX}${name}`) ?? [])];
 }
 
-/** What runtimes call the interface whose addresses the kubelet tells of (`status.podIPs`). */
-export const KUBELETS_INTERFACE = "eth0";
-
 /** The one interface that is told of: by the claim's status, or by the kubelet. */
 export function interfaceTold({ binding, status: { attachment } }: Claim): string {
   const isTold = attachment?.detached === false && attachment.podUID === binding?.podUID;
-  return isTold ? attachment.interface : KUBELETS_INTERFACE;
+  return isTold ? attachment.interface : FIRST_INTERFACE;
 }
 
 /** Interfaces of which the claim of a pod on a node has addresses, and nobody tells whether the pod has them. */

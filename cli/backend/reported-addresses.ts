@@ -4,7 +4,7 @@
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { addressesOn } from "../../allocator/model/interfaces.ts";
+import { addressesOn, FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
 import { interfaceTold, unreportedInterfaces } from "./attachment-report.ts";
 
 /** Multus writes it when the pod's networks are attached ("Network Attachment Status Annotation" of the de facto standard). */
@@ -28,10 +28,17 @@ export function reportedAddresses(pod: KubeObject): ReadonlySet<Address> {
   return new Set([...kubeletsAddresses(pod), ...ofMultus.flatMap((text) => parseAddress(text) ?? [])]);
 }
 
-/** Those of `KUBELETS_INTERFACE`: `status.podIPs`. */
+/** Those of the first interface: `status.podIPs`. */
 export function kubeletsAddresses({ json }: KubeObject): ReadonlySet<Address> {
   const ips = json.at("status").list("podIPs");
   return new Set(ips.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []));
+}
+
+/** All that the claim has on the first interface, if the kubelet tells of one of them: it tells of one of each family at most. */
+export function confirmedByKubelet(claim: Claim, pod: KubeObject): readonly Address[] {
+  const reported = kubeletsAddresses(pod);
+  const first = addressesOn(claim, FIRST_INTERFACE) ?? claim.addresses;
+  return first.some((address) => reported.has(address)) ? first : [];
 }
 
 /** When the pod's sandbox was ready with its network (KEP-3085), or the kubelet took the pod on; milliseconds since 1970. */

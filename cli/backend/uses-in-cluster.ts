@@ -6,11 +6,11 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey, isBound } from "../../allocator/model/claim.ts";
 import { LINK_PREFIX } from "../../allocator/model/interface-macs.ts";
-import { addressesOn } from "../../allocator/model/interfaces.ts";
-import { type AttachmentUse, KUBELETS_INTERFACE, usesOf } from "./attachment-report.ts";
+import { addressesOn, FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
+import { type AttachmentUse, usesOf } from "./attachment-report.ts";
 import type { Objects } from "./backend.ts";
 import { ifAllowed, isForbidden } from "./if-allowed.ts";
-import { kubeletsAddresses, reportedSince } from "./reported-addresses.ts";
+import { confirmedByKubelet, reportedSince } from "./reported-addresses.ts";
 
 type World = Pick<Objects, "object" | "each">;
 
@@ -40,7 +40,7 @@ function isUntold(claim: Claim): boolean {
   const { binding, status } = claim;
   if (!isBound(claim) || isDetached(claim)) return false;
   if (status.attachment?.podUID !== binding?.podUID) return status.attachment?.detached !== false;
-  return status.attachment?.interface !== KUBELETS_INTERFACE;
+  return status.attachment?.interface !== FIRST_INTERFACE;
 }
 
 /** These at least, each once. */
@@ -71,17 +71,14 @@ async function* listed(world: World, namespace?: string): AsyncGenerator<KubeObj
 
 function useOf(claim: Claim, pod: KubeObject): readonly AttachmentUse[] {
   const { namespace, name, uid } = pod.metadata;
-  const reported = kubeletsAddresses(pod);
-  // the kubelet tells of one address of each family at most
-  const first = addressesOn(claim, KUBELETS_INTERFACE) ?? claim.addresses;
-  const own = first.some((address) => reported.has(address)) ? first : [];
+  const own = confirmedByKubelet(claim, pod);
   if (uid !== claim.binding?.podUID || podState(pod).ended || own.length === 0) return [];
-  const macs = addressesOn(claim, `${LINK_PREFIX}${KUBELETS_INTERFACE}`) ?? [];
+  const macs = addressesOn(claim, `${LINK_PREFIX}${FIRST_INTERFACE}`) ?? [];
   return [
     {
       scope: { network: "", dataDir: "" },
       containerID: "",
-      interface: KUBELETS_INTERFACE,
+      interface: FIRST_INTERFACE,
       source: "claim",
       netns: "",
       pod: { namespace, name, uid },

@@ -4,13 +4,14 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
-import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import type { Block } from "../../allocator/model/block.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import { choosePools, hasBlocks, type PoolChoice } from "../../allocator/pool/pool-choice.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
+import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { usedUpFor } from "./used-up-pools.ts";
 
 /** What a pod without a claim has, and which pools serve it where its network names none and has no ranges of its own. */
@@ -25,10 +26,7 @@ export interface DynamicFacts {
 /** What its sandboxes have: by the journal of this host, or by the pod's own status in a cluster. */
 async function addressesOf({ place, uses }: Backend, pod: KubeObject): Promise<readonly Address[]> {
   const { namespace, name, uid } = pod.metadata;
-  if (place === "cluster") {
-    const ips = pod.json.at("status").list("podIPs");
-    return ips.flatMap((ip) => parseAddress(new Fields(ip).text("ip")) ?? []);
-  }
+  if (place === "cluster") return [...kubeletsAddresses(pod)];
   const own = (await uses([])).filter(
     (use) => use.pod?.namespace === namespace && use.pod.name === name && isSamePod(use.pod.uid, uid),
   );

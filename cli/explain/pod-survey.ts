@@ -4,12 +4,13 @@
 import type { Labels } from "../../allocator/base/ports.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import type { Finding } from "../../allocator/gc/audit.ts";
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
-import { Fields, type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
+import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
 import type { PodState } from "../../allocator/model/cluster-state.ts";
 import type { Objects } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
+import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { vainRequestOf } from "./vain-requests.ts";
 
 /** What is kept of a pod. */
@@ -60,6 +61,5 @@ export function surveyed(pod: KubeObject): SurveyedPod {
 
 function addressesOf(pod: KubeObject): readonly Address[] {
   if (pod.spec.flag("hostNetwork") || podState(pod).ended) return NO_ADDRESSES;
-  const listedIn = pod.json.at("status").list("podIPs");
-  return listedIn.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []);
+  return [...kubeletsAddresses(pod)];
 }

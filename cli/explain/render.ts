@@ -8,11 +8,10 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
-import { addressesOn, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
-import { KUBELETS_INTERFACE } from "../backend/attachment-report.ts";
+import { FIRST_INTERFACE, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
-import { kubeletsAddresses } from "../backend/reported-addresses.ts";
+import { confirmedByKubelet } from "../backend/reported-addresses.ts";
 import { reservationState } from "../listings/reservations.ts";
 import { ageOf, columns, printable, timeOf } from "../terminal/output.ts";
 import { blocked, type Diagnosis, diagnosePod, ok, waitingFor } from "./diagnosis.ts";
@@ -183,10 +182,8 @@ function describeSandbox(claim: Claim, holder: KubeObject | undefined): string {
 }
 
 function kubeletsOf(claim: Claim, pod: KubeObject | undefined): string {
-  const reported = pod === undefined || hasEnded(pod) ? new Set() : kubeletsAddresses(pod);
-  const first = addressesOn(claim, KUBELETS_INTERFACE) ?? claim.addresses;
-  const own = first.some((address) => reported.has(address)) ? first : []; // one of each family at most is told of
-  return own.length === 0 ? "" : `${KUBELETS_INTERFACE} has ${own.join(" and ")}, by the pod's status`;
+  const own = pod === undefined || hasEnded(pod) ? [] : confirmedByKubelet(claim, pod);
+  return own.length === 0 ? "" : `${FIRST_INTERFACE} has ${own.join(" and ")}, by the pod's status`;
 }
 
 function describeVerdict({ verdict, waitsUntil }: PodFacts): string {

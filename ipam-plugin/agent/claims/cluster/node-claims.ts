@@ -6,7 +6,7 @@ import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
 import { networkAttachments } from "../../../../allocator/manifest/network-attachments.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
-import { placesOf } from "../../../../allocator/model/interfaces.ts";
+import { FIRST_INTERFACE, placesOf } from "../../../../allocator/model/interfaces.ts";
 import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { RecordOf } from "../../journal/runtime-records.ts";
@@ -54,8 +54,6 @@ const REPORT_MS = 200;
 /** A runtime writes its record when the main plugin, and those that are chained to it, have ended. */
 const RECORD_MS = 5_000;
 const RECORD_AGAIN_MS = 1_000;
-/** What runtimes call the interface whose addresses the kubelet reports as the pod's (`status.podIPs`). */
-const KUBELETS = "eth0";
 
 /**
  * The claims of this node in a cluster. Binding is the controllers' work; an ADD is answered from memory, and the
@@ -174,7 +172,7 @@ export class NodeClaims implements ClaimSource {
     const { recordOf, clock, checkAfter } = this.#options;
     const { status, binding } = record;
     if (this.#isAmongSeveral(record)) return false;
-    if (recordOf === undefined || attachment.interface !== KUBELETS) return false;
+    if (recordOf === undefined || attachment.interface !== FIRST_INTERFACE) return false;
     const said = status.attachment;
     if (said?.detached === false || (said !== undefined && said.podUID === binding?.podUID)) return false;
     const state = await recordOf(attachment);
