@@ -12,11 +12,9 @@ import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Stored } from "../store/store.ts";
 import type { Contended, Predecessor } from "./allocation-request.ts";
 import { blockAgainst } from "./block-conflict.ts";
+import { isBrokenOff } from "./orphan-age.ts";
 import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked, handOverOrphan } from "./orphan-mark.ts";
 import { inOneOrder, spreadOut } from "./spread-candidates.ts";
-
-/** After this long a reservation without its claim was left by a crash, not by a reserver at work. A guess: collecting is safe at any time. */
-const BROKEN_OFF_MS = 1_500;
 
 /** For whom reservations are taken, and how one is. */
 interface AcquireInput {
@@ -122,6 +120,8 @@ export function takeFrom(from: Predecessor | undefined): AcquireInput["take"] {
     if (result.kind === "created") return { kind: "took", stored: result.stored };
     const { stored: found } = result;
     if (!isLeftBy(from, found.record, wanted.claim)) return await takeFound(context, found, wanted);
+    // not given back, it may be of a reserver who is about to write his claim
+    if (found.record.releasedAt === undefined && !isBrokenOff(context, found)) return { kind: "contended" };
     const outcome = await handOverOrphan(context, found, wanted);
     if (outcome === "relied") return { kind: "taken", by: found.record };
     if (outcome === "changed") return { kind: "contended" };
@@ -165,7 +165,7 @@ async function reacquireOwn(
     if (retaken.kind !== "replaced") return { kind: "contended" };
     return { kind: "took", stored: retaken.stored, ...(cooling === undefined ? {} : { cooling }) };
   }
-  if (context.clock.now() - found.createdAt < BROKEN_OFF_MS) return { kind: "contended" };
+  if (!isBrokenOff(context, found)) return { kind: "contended" };
   const collected = await deleteOrphan(context, found);
   return collected === "removed" ? await createAgain(context, wanted) : { kind: "contended" };
 }
@@ -220,18 +220,18 @@ type Loss =
   | { readonly kind: "block"; readonly address: Address; readonly pool: string; readonly block: Block };
 
 /**
- * Reads them back: the garbage collector may have thought them orphans before their claim was written, and a node may
- * have the block that they are in. What cools is left to cool.
+ * Reads them back, unless the store says that they were left alone until the claim was written: the garbage collector may have
+ * thought them orphans before, and a node may have the block that they are in. What cools is left to cool.
  */
 export async function lossOf(
   context: Context,
   took: readonly Acquired[],
-  nonce: string,
+  { nonce, leftAlone }: { readonly nonce: string; readonly leftAlone: boolean },
 ): Promise<Loss | undefined> {
   for (const { stored } of took) {
     const { address, pool, releasedAt } = stored.record;
     if (releasedAt !== undefined) continue;
-    if (!(await ensureUnmarked(context.store, address, nonce))) return { kind: "lost" };
+    if (!leftAlone && !(await ensureUnmarked(context.store, address, nonce))) return { kind: "lost" };
     const block = await blockAgainst(context, address);
     if (block !== undefined) return { kind: "block", address, pool, block };
   }

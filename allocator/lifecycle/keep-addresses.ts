@@ -34,7 +34,7 @@ export async function hold(
     plan.familyPlans,
   );
   if (!Array.isArray(took)) return took;
-  const loss = await lossOf(context, took, nonce);
+  const loss = await lossOf(context, took, { nonce, leftAlone: false });
   if (loss !== undefined) {
     await rollback(context, took);
     return afterLoss(context, plan.familyPlans, loss);

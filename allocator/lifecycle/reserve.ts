@@ -27,6 +27,7 @@ import { decide, type Mode } from "./claim-decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
+import { wereLeftAlone } from "./orphan-age.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
@@ -35,10 +36,10 @@ export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts"
 
 /**
  * Takes what the identity needs, all families or none, and answers with its claim; the claim that is there already
- * if it still fits. Two writes and a read for a new identity, none for one that has its claim.
+ * if it still fits. Two writes for a new identity, none for one that has its claim.
  *
  * Reservations first, each created under the address's name, which is what makes two winners impossible; then the
- * claim; then the reservations are read back, because a garbage collector may have thought them orphans in between.
+ * claim; then the reservations are read back where a garbage collector may have thought them orphans in between.
  * Throws REVISION_CONFLICT when records keep changing, and what the store throws.
  */
 export async function reserve(
@@ -218,7 +219,9 @@ async function take(
     return refusedBy(error, next);
   });
   if (isRefusal(written)) return written;
-  const loss = written === undefined ? undefined : await lossOf(context, took, nonce);
+  const leftAlone =
+    known === undefined && written !== undefined && wereLeftAlone(context.store, took, written);
+  const loss = written === undefined ? undefined : await lossOf(context, took, { nonce, leftAlone });
   if (written !== undefined && loss === undefined) return await withinQuota(context, written, took, known);
   if (written !== undefined) await undo(context, written, known);
   await rollback(context, took);

@@ -81,6 +81,11 @@ export type Change<K extends Kind> =
  * other fault it has not.
  */
 export interface Store {
+  /**
+   * Set where `createdAt` is the whole second of a clock that those who keep the records have, whoever wrote them: two records of
+   * one second are less than a second apart. Absent where each writer's own clock says it.
+   */
+  readonly stampsSeconds?: true;
   /** Create-if-absent on the record's key. Of any number of racing creates exactly one answers `created`. */
   create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>>;
   /**

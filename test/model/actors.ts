@@ -7,6 +7,7 @@ import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { ORPHAN_GRACE_MS } from "../../allocator/gc/orphans.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { type BindingEvidence, bind, isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
+import { isBrokenOff } from "../../allocator/lifecycle/orphan-age.ts";
 import { deleteOrphan } from "../../allocator/lifecycle/orphan-mark.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
@@ -188,6 +189,19 @@ export function collectionOf(address: Address, extra: Extra = {}): Actor {
     async act({ context }) {
       const seen = await context.store.get("reservation", address);
       if (seen?.record.releasedAt === undefined && seen !== undefined) await deleteOrphan(context, seen);
+    },
+  };
+}
+
+/** The same of what looks broken off. Where the store stamps seconds, a reserver that was quick relies on nobody coming sooner. */
+export function patientCollectionOf(address: Address, extra: Extra = {}): Actor {
+  return {
+    name: `collect ${address} if it is old`,
+    ...extra,
+    async act({ context }) {
+      const seen = await context.store.get("reservation", address);
+      if (seen === undefined || seen.record.releasedAt !== undefined) return;
+      if (isBrokenOff(context, seen)) await deleteOrphan(context, seen);
     },
   };
 }

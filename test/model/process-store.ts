@@ -21,14 +21,20 @@ import { inShort } from "./record-words.ts";
 
 /** The store as one process has it: every verb is one step. */
 export class ProcessStore implements Store {
+  readonly stampsSeconds?: true;
   readonly #process: Process;
   readonly #records: MemoryRecords;
   readonly #now: () => number;
 
-  constructor(process: Process, auditInput: MemoryRecords, now: () => number) {
+  constructor(
+    process: Process,
+    auditInput: MemoryRecords,
+    { now, stampsSeconds }: { readonly now: () => number; readonly stampsSeconds: boolean },
+  ) {
     this.#process = process;
     this.#records = auditInput;
-    this.#now = now;
+    if (stampsSeconds) this.stampsSeconds = true;
+    this.#now = stampsSeconds ? () => 1_000 * Math.floor(now() / 1_000) : now;
   }
 
   create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {

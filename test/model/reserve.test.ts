@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { reserve as reserveAs } from "../../allocator/lifecycle/reserve.ts";
 import { isFull, runsOf } from "../support/runs.ts";
-import { allocationOf, binder, collectionOf, repairer, reserver, review } from "./actors.ts";
+import {
+  allocationOf,
+  binder,
+  collectionOf,
+  patientCollectionOf,
+  repairer,
+  reserver,
+  review,
+} from "./actors.ts";
 import { type Bounds, explore } from "./explore.ts";
 import {
   withoutDoubt,
@@ -118,6 +126,15 @@ describe("the checker", () => {
       assert.equal(control.violation, undefined);
     });
   }
+
+  it("finds a garbage collector that comes too soon for those who rely on seconds", async () => {
+    const scenario = { title: "stamped", pools, stampsSeconds: true, time: [600] } as const;
+    const { violation } = await explore({ ...scenario, actors: [reserve, collect] });
+    assert.match(violation?.words ?? "", /^reserve a was answered with .* never sure of all its addresses$/);
+    const patient = patientCollectionOf(X);
+    const control = await explore({ ...scenario, time: [600, 900], actors: [reserve, patient, bind] });
+    assert.equal(control.violation, undefined);
+  });
 
   it("finds a review that writes what only its pod may", async () => {
     const allocation = allocationOf("a", { exact: [Y] }, { request: { addresses: [Y] } });

@@ -53,6 +53,8 @@ export interface Scenario {
    * in the same moment, because others may have been waiting for longer. Absent: 1.5 s twice.
    */
   readonly time?: readonly number[];
+  /** The store stamps records with whole seconds, as an API server does; absent: with milliseconds of its writers' clocks. */
+  readonly stampsSeconds?: true;
   /** More states than a test has time for: there it is explored in part, and whole by main.ts. */
   readonly long?: true;
 }
@@ -135,7 +137,8 @@ export class Run {
   #seatOf(actor: Actor, process: Process): Seat {
     const { state } = this;
     const now = () => state.now;
-    const store = new ProcessStore(process, state.records, now);
+    const { stampsSeconds = false } = this.#stage.scenario;
+    const store = new ProcessStore(process, state.records, { now, stampsSeconds });
     const context: Context = {
       store: actor.store?.(store) ?? store,
       view: this.#sightOf(actor.lags ?? LIVE, process),

@@ -7,6 +7,7 @@ import { LAGS, races } from "./race.ts";
 import type { Scenario } from "./run.ts";
 import { SETS } from "./sets.ts";
 import { SINGLES } from "./singles.ts";
+import { STAMPS } from "./stamps.ts";
 
 /** Everything but the races. */
 export const CHANGES: readonly Scenario[] = [
@@ -19,6 +20,7 @@ export const CHANGES: readonly Scenario[] = [
   ...FORGED,
   ...BLOCKS,
   ...SINGLES,
+  ...STAMPS,
 ];
 
 /** The choices of so many racers, under views that lag in every way. */

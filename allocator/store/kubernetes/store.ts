@@ -67,6 +67,8 @@ export function openKubernetesStore(deps: KubernetesStoreDeps): Store {
 }
 
 class KubernetesStore implements Store {
+  /** `metadata.creationTimestamp`, which the API server sets. */
+  readonly stampsSeconds = true;
   readonly #deps: KubernetesStoreDeps;
   readonly #clients: { readonly [K in Kind]: Client };
   readonly #closing = new AbortController();
