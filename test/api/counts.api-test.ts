@@ -21,6 +21,7 @@ import { ChaosKubelets } from "./chaos-kubelets.ts";
 import { ordinal, POOL, pinned, RANGE, type Role } from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
 import { STATEFUL_SETS } from "./replica-objects.ts";
+import { readBack } from "./request-counts.ts";
 
 /** But for pools, whose status says every few seconds how full they are, however many pods come and go. */
 const BERTHS = ["ipclaims", "ipreservations", "ipblocks"];
@@ -145,7 +146,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await quiet();
       const [pod, first] = await answered(() => admitted(role));
       assert.deepEqual(first, {
-        "GET ipreservations": 1,
+        ...(await readBack(meter, { namespace: NAMESPACE, name: "twice" }, "10.20.0.160")),
         "POST ipclaims": 1,
         "POST ipreservations": 1,
         "POST pods": 1,

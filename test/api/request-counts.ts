@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
 import { setTimeout as pause } from "node:timers/promises";
+import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
+import { CLAIMS, type ObjectName, RESERVATIONS } from "../../kube/api/resource.ts";
 
 export interface Requests {
   readonly resource?: string;
@@ -47,4 +51,19 @@ function countsIn(lines: readonly string[]): RequestCounts {
       .filter((line) => labels.every((label) => line.includes(label)))
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
   };
+}
+
+/** The read that a new claim costs: none if the API server made it in the second of its reservation (ADR 0044). */
+export async function readBack(
+  connection: Connection,
+  claim: ObjectName,
+  address: string,
+): Promise<Readonly<Record<string, number>>> {
+  const [made, reserved] = await Promise.all([
+    new Client(connection, CLAIMS).get(claim),
+    new Client(connection, RESERVATIONS).get({ name: address }),
+  ]);
+  assert.ok(made?.metadata.creationTimestamp && reserved?.metadata.creationTimestamp);
+  const isQuick = made.metadata.creationTimestamp === reserved.metadata.creationTimestamp;
+  return isQuick ? {} : { "GET ipreservations": 1 };
 }
