@@ -29,7 +29,7 @@ import { linuxHost } from "./journal/host.ts";
 import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import { Journal } from "./journal/journal.ts";
 import { KnownEtcds } from "./journal/known-etcds.ts";
-import type { RecordOf, RuntimeRecords } from "./journal/runtime-records.ts";
+import { isStillThere, type RecordOf, type RuntimeRecords } from "./journal/runtime-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
@@ -134,7 +134,7 @@ function followNode(options: NodeAgentOptions, connection: Connection): Followed
     ...(options.dialects === undefined ? {} : { dialects: options.dialects }),
     ...(options.recordOf === undefined ? {} : { recordOf: options.recordOf }),
     recorded: new RecordedSandboxes({
-      ...{ records: options.runtimeRecords, host: linuxHost, node, bootId: options.bootId },
+      ...{ records: options.runtimeRecords, isStillThere, host: linuxHost, node, bootId: options.bootId },
     }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(bounded),

@@ -17,7 +17,7 @@ export const noClaims: ClaimSource = {
   attach: async () => ({ kind: "unclaimed" }),
   attached: async () => {},
   detached: async () => {},
-  lastSandbox: async () => undefined,
+  lastSandboxes: async () => [],
   inUse: () => [],
   absent: async () => {},
 };

@@ -192,19 +192,19 @@ export function forgetful(database: Database): Database {
 export const servingFromAnyJournal: FaultInjection = {
   mark: (mark) => altered(mark, { read: async () => undefined }),
   runtimeRecords: async () => [],
-  claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+  claimSource: (claimSource) => altered(claimSource, { lastSandboxes: async () => [] }),
 };
 
 /** The mark does not say how far the journal had come, and what only claims tell of a sandbox counts for nothing. */
 export const servingFromOlderCopy: FaultInjection = {
   mark: (mark) => altered(mark, { update: () => undefined }),
-  claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+  claimSource: (claimSource) => altered(claimSource, { lastSandboxes: async () => [] }),
 };
 
 /** Where no mark is left nobody asks the runtime, and what only claims tell of a sandbox counts for nothing. */
 export const servingWithoutAsking: FaultInjection = {
   runtimeRecords: async () => [],
-  claimSource: (claimSource) => altered(claimSource, { lastSandbox: async () => undefined }),
+  claimSource: (claimSource) => altered(claimSource, { lastSandboxes: async () => [] }),
 };
 
 /** Puts it between the store and the processes of one role. */

@@ -3,7 +3,7 @@ import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { AgentServices } from "../services/services.ts";
 
 /**
- * The sandbox that is up on this node by the word of its claim, and that the journal knows nothing of: another journal
+ * A sandbox that is up on this node by the word of its claim or of the runtime, and that the journal knows nothing of: another journal
  * has served in this boot. It uses the claim until its network namespace is seen to be gone; undefined: there is none.
  */
 export async function unknownSandbox(
@@ -15,7 +15,10 @@ export async function unknownSandbox(
     bootId,
   }: Pick<AgentServices, "attachments" | "claimSource" | "host" | "bootId">,
 ): Promise<ClaimAttachment | undefined> {
-  const last = await claimSource.lastSandbox(claim);
-  if (last?.netns === undefined || last.bootID !== bootId || attachments.knows(last)) return undefined;
-  return (await host.look(last.netns)) === "gone" ? undefined : last;
+  for (const sandbox of await claimSource.lastSandboxes(claim)) {
+    const { netns, bootID } = sandbox;
+    if (netns === undefined || bootID !== bootId || attachments.knows(sandbox)) continue;
+    if ((await host.look(netns)) !== "gone") return sandbox;
+  }
+  return undefined;
 }

@@ -64,7 +64,11 @@ function servedBy(claim: Claim, { attachment }: Pick<AttachRequest, "attachment"
  * Whether the claim serves that interface of its pod. One that names interfaces serves those; any other the one that it is for, or
  * that has it already: `other` is known to, or none is.
  */
-export function serves(claim: Claim, { attachment }: AttachRequest, other: string | undefined): boolean {
+export function serves(
+  claim: Claim,
+  { attachment }: Pick<AttachRequest, "attachment">,
+  other: string | undefined,
+): boolean {
   const named = addressesOn(claim, attachment.interface);
   if (named !== undefined) return named.length > 0;
   const only = claim.interface ?? other;

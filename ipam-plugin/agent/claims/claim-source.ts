@@ -107,8 +107,8 @@ export interface ClaimSource {
   attached(notice: SandboxEvent): Promise<void>;
   /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
   detached(notice: SandboxEvent): Promise<void>;
-  /** The sandbox of this node that was told last to have the claim and not told to have ended, so far as is known. */
-  lastSandbox(claim: string): Promise<ClaimAttachment | undefined>;
+  /** Sandboxes of this node that were reported to have the claim, and not to have ended, so far as is known. */
+  lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]>;
   /** Claims that count as in use on this node, so far as is known: as namespace/name. */
   inUse(): readonly string[];
   /**

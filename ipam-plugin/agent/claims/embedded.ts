@@ -169,11 +169,11 @@ export class EmbeddedClaims implements ClaimSource {
     await this.#report(notice, "attached");
   }
 
-  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+  async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {
     const { context, node } = this.#options;
     const seen = this.#made.get(claim) ?? (await context.store.get("claim", claim));
     const attachment = seen?.record.status.attachment;
-    return attachment?.node === node && !attachment.detached ? attachment : undefined;
+    return attachment?.node === node && !attachment.detached ? [attachment] : [];
   }
 
   inUse(): readonly string[] {

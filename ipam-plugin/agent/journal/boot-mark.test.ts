@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import { addrs } from "../../../test/support/fixtures.ts";
 import { middling } from "../testing/node-bench.ts";
 import { adopt } from "./adopt.ts";
 import { adoptionText, bindToBoot, judgeMark, markFileOf, markText, refusalByMark } from "./boot-mark.ts";
@@ -15,7 +16,7 @@ const OURS = { bootId: "boot-1", journal: "ours", position: 7 };
 /** A sandbox that is up, as the runtime knows it. */
 const UP: RuntimeRecord = {
   ...{ path: "/var/lib/cni/results/net-up-eth0", network: "net", containerID: "up", interface: "eth0" },
-  ...{ addresses: ["10.1.2.3"], netns: "/run/netns/up" },
+  ...{ addresses: addrs("10.1.2.3"), netns: "/run/netns/up" },
 };
 
 function asking(mark: typeof OURS, place: string, ...unknownSandboxes: readonly RuntimeRecord[]) {

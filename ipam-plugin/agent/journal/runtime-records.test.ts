@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { addrs } from "../../../test/support/fixtures.ts";
+import type { AttachmentKey } from "../claims/claim-source.ts";
 import type { Presence } from "./host.ts";
-import { readRecord, recordOf, recordsIn } from "./runtime-records.ts";
+import { isStillThere, readRecord, recordOf, recordsIn } from "./runtime-records.ts";
 
 const BOOTED_AT = 1_700_000_000;
 const BERTH = { type: "bridge", ipam: { type: "berth" } };
@@ -64,6 +66,24 @@ describe("a runtime's record", () => {
   });
 });
 
+describe("the addresses of a record", () => {
+  const rows: readonly [string, object, readonly string[]][] = [
+    ["are spelled as Berth spells them", { ips: [{ address: "FD00:20:0:0::70/64" }] }, ["fd00:20::70"]],
+    [
+      "are those of a result of 0.2.0, too",
+      { ip4: { ip: "10.1.2.3/24" }, ip6: { ip: "fd00::3/64" } },
+      ["10.1.2.3", "fd00::3"],
+    ],
+    ["are none where no plugin has said any", {}, []],
+    ["are not what is no address", { ips: [{ address: "10.1.2/24" }, { address: 7 }, "10.1.2.3"] }, []],
+  ];
+  for (const [what, result, addresses] of rows)
+    it(what, () => {
+      const record = readRecord("/p", JSON.stringify({ ...cached("a", "/run/netns/a"), result }));
+      assert.deepEqual(record?.addresses, addresses);
+    });
+});
+
 describe("of the runtime's records", () => {
   let folder: string;
   let seen: Record<string, Presence>;
@@ -113,16 +133,40 @@ describe("of the runtime's records", () => {
   });
 
   it("that of an attachment is found by its name, and says what it is of", async () => {
-    const state = recordOf([join(folder, "none"), join(folder, "results")]);
+    const find = recordOf([join(folder, "none"), join(folder, "results")]);
+    const state = (of: AttachmentKey, ...addresses: readonly string[]) => find(of, addrs(...addresses));
     const wanted = { network: "net", containerID: "a", interface: "eth0" };
-    assert.equal(await recordOf([join(folder, "none")])(wanted), "unkept");
+    assert.equal(await recordOf([join(folder, "none")])(wanted, []), "unkept");
     assert.equal(await state(wanted), "missing");
     const path = join(folder, "results", "net-a-eth0");
     await writeFile(path, JSON.stringify(cached("another", "/run/netns/a")));
     assert.equal(await state(wanted), "missing");
     await writeFile(path, JSON.stringify(cached("a", "/run/netns/a")));
     assert.equal(await state(wanted), "kept");
+    assert.equal(await state(wanted, "10.1.2.3", "fd00::3"), "kept");
+    assert.equal(await state(wanted, "10.1.2.4"), "unkept", "nobody would find it by this address");
+    await writeFile(path, JSON.stringify(cached("a", "/proc/7/ns/net")));
+    assert.equal(await state(wanted), "unkept", "another process may have that path");
+    await writeFile(path, JSON.stringify(cached("a", "/run/netns/a")));
     assert.equal(await state({ ...wanted, interface: "net1" }), "missing");
     assert.equal(await state({ ...wanted, network: `${folder}/results/net` }), "kept", "within the folder");
+  });
+
+  it("one is there until the runtime has removed it, or has another at its place", async () => {
+    const path = join(folder, "results", "net-a-eth0");
+    await writeFile(path, JSON.stringify(cached("a", "/run/netns/a")));
+    const record = readRecord(path, JSON.stringify(cached("a", "/run/netns/a"))) ?? assert.fail();
+    assert.equal(await isStillThere(record), true);
+    await writeFile(path, JSON.stringify(cached("b", "/run/netns/b")));
+    assert.equal(await isStillThere(record), false);
+    await rm(path);
+    assert.equal(await isStillThere(record), false);
+  });
+
+  it("nothing is known where a folder cannot be read", async () => {
+    const looped = join(folder, "loop");
+    await symlink(looped, looped);
+    const host = { look: async () => "present" as const, read: async () => "" };
+    await assert.rejects(recordsIn([looped], host)(), /ELOOP/);
   });
 });

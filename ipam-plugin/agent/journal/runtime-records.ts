@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
+import { errnoOf } from "../../../system/path-error.ts";
 import type { AttachmentKey } from "../claims/claim-source.ts";
 import type { Host } from "./host.ts";
 
@@ -21,14 +23,14 @@ export interface RuntimeRecord {
   readonly network: string;
   readonly containerID: string;
   readonly interface: string;
-  readonly addresses: readonly string[];
+  readonly addresses: readonly Address[];
   /** The path of its network namespace; undefined when the record does not say. */
   readonly netns: string | undefined;
   /** Absent when the runtime did not say. */
   readonly podUID?: string;
 }
 
-/** Records of sandboxes that are up, or of which it is not known that they are gone. */
+/** Records of sandboxes that are up, or of which it is not known that they are gone. Throws what reading a folder or a file throws. */
 export type RuntimeRecords = () => Promise<readonly RuntimeRecord[]>;
 
 export function recordsIn(folders: readonly string[], host: Pick<Host, "look" | "read">): RuntimeRecords {
@@ -36,9 +38,9 @@ export function recordsIn(folders: readonly string[], host: Pick<Host, "look" | 
     const bootedAt = await bootTime(host);
     const found: RuntimeRecord[] = [];
     for (const folder of folders) {
-      for (const name of (await readdir(folder).catch(() => [])).toSorted()) {
+      for (const name of (await readdir(folder).catch(noneIfAbsent<string[]>([]))).toSorted()) {
         const path = join(folder, name);
-        const record = readRecord(path, await readFile(path, "utf8").catch(() => ""));
+        const record = readRecord(path, await textAt(path));
         if (record !== undefined && (await mayBeUp(record, host, bootedAt))) found.push(record);
       }
     }
@@ -47,23 +49,49 @@ export function recordsIn(folders: readonly string[], host: Pick<Host, "look" | 
 }
 
 /**
- * Whether the runtime has written the attachment down. `missing`: not yet, or never, though it keeps such records;
- * `unkept`: it keeps none where they are looked for.
+ * Whether the runtime has written the attachment down, so that its sandbox can be found by it. `missing`: not yet, or never, though
+ * it keeps such records; `unkept`: it keeps none where they are looked for, or one that would not be found.
  */
 export type RecordState = "kept" | "missing" | "unkept";
-export type RecordOf = (attachment: AttachmentKey) => Promise<RecordState>;
+export type RecordOf = (attachment: AttachmentKey, addresses: readonly Address[]) => Promise<RecordState>;
 
 /** libcni names the file after what the record is of; see `cacheFilePath` of its api.go. */
 export function recordOf(folders: readonly string[]): RecordOf {
-  return async ({ network, containerID, interface: name }) => {
+  return async ({ network, containerID, interface: name }, addresses) => {
     let state: RecordState = "unkept";
     for (const folder of folders) {
       const path = join(folder, basename(`${network}-${containerID}-${name}`));
-      const record = readRecord(path, await readFile(path, "utf8").catch(() => ""));
-      if (record?.containerID === containerID && record.interface === name) return "kept";
+      const record = readRecord(path, await textAt(path).catch(() => ""));
+      if (record?.containerID === containerID && record.interface === name)
+        return isFindable(record) && addresses.every((one) => record.addresses.includes(one))
+          ? "kept"
+          : "unkept";
       if (await isFolder(folder)) state = "missing";
     }
     return state;
+  };
+}
+
+/** Its network namespace has a name of its own: the path of a process may be another one's by now. */
+export function isFindable({ netns }: RuntimeRecord): boolean {
+  return netns !== undefined && !netns.startsWith("/proc/");
+}
+
+/** Whether the record is still what it was when it was read: a runtime removes it once all plugins have answered its DEL. */
+export async function isStillThere({ path, containerID, interface: name }: RuntimeRecord): Promise<boolean> {
+  const now = readRecord(path, await textAt(path));
+  return now?.containerID === containerID && now.interface === name;
+}
+
+/** Empty for what is no file, or is gone. */
+async function textAt(path: string): Promise<string> {
+  return await readFile(path, "utf8").catch(noneIfAbsent(""));
+}
+
+function noneIfAbsent<T>(none: T): (error: unknown) => T {
+  return (error) => {
+    if (["ENOENT", "ENOTDIR", "EISDIR"].includes(errnoOf(error) ?? "")) return none;
+    throw error;
   };
 }
 
@@ -79,15 +107,23 @@ export function readRecord(path: string, text: string): RuntimeRecord | undefine
   if (containerID === "" || name === "" || !isBerths(config)) return undefined;
   const result = fieldsOf(record["result"]);
   const netns = textOf(record["netns"]) || sandboxOf(record);
-  const addresses = listOf(result["ips"]).map((ip) => textOf(fieldsOf(ip)["address"]).split("/", 1)[0] ?? "");
   const args = listOf(record["cniArgs"]).map(listOf);
   const podUID = textOf(args.find(([key]) => key === "K8S_POD_UID")?.[1]);
   return {
     ...{ path, containerID, interface: name, netns },
     ...(podUID === "" ? {} : { podUID }),
     network: textOf(record["networkName"]),
-    addresses: addresses.filter((address) => address !== ""),
+    addresses: addressesIn(result),
   };
+}
+
+/** Of a result of 0.2.0, too, which has one of each family. */
+function addressesIn(result: Partial<Record<string, unknown>>): readonly Address[] {
+  const texts = [
+    ...listOf(result["ips"]).map((ip) => fieldsOf(ip)["address"]),
+    ...["ip4", "ip6"].map((family) => fieldsOf(result[family])["ip"]),
+  ];
+  return texts.flatMap((text) => parseAddress(textOf(text).split("/", 1)[0] ?? "") ?? []);
 }
 
 /** The network namespace that the result names. */
@@ -102,12 +138,9 @@ export function sandboxOf(record: Partial<Record<string, unknown>>): string | un
  * within a container nothing is said by its absence: such a record, or one without a path, counts when it was written in
  * this boot.
  */
-async function mayBeUp(
-  { path, netns }: RuntimeRecord,
-  host: Pick<Host, "look">,
-  bootedAt: number,
-): Promise<boolean> {
-  if (netns !== undefined && !netns.startsWith("/proc/")) {
+async function mayBeUp(record: RuntimeRecord, host: Pick<Host, "look">, bootedAt: number): Promise<boolean> {
+  const { path, netns } = record;
+  if (netns !== undefined && isFindable(record)) {
     const seen = await host.look(netns);
     if (seen !== "unknown") return seen === "present";
   }

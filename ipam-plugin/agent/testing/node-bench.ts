@@ -122,8 +122,9 @@ export class ScriptedClaims implements ClaimSource {
     this.reported.push(notice);
   }
 
-  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
-    return this.sandboxes.get(claim);
+  async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {
+    const sandbox = this.sandboxes.get(claim);
+    return sandbox === undefined ? [] : [sandbox];
   }
 
   inUse(): readonly string[] {

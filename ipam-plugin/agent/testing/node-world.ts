@@ -68,7 +68,13 @@ export class NodeWorld {
         return this.pods.get(`${namespace}/${name}`);
       },
       recordOf: async () => this.runtimeRecord,
-      recorded: { of: async ({ addresses: [address = ""] }) => this.recorded.get(address) },
+      recorded: {
+        of: async ({ addresses: [address = ""] }) => {
+          const sandbox = this.recorded.get(address);
+          return sandbox === undefined ? [] : [sandbox];
+        },
+        journalled: () => {},
+      },
       hasBlocks: (pool) => this.blockPools.has(pool),
       allPools: () => this.allPools,
       checkAfter: (claim) => void this.suspects.push(claim),

@@ -69,12 +69,28 @@ describe("an ADD of a pod whose claim is known", () => {
     assert.equal(await node.status("a"), "Attached box-a for uid-a");
   });
 
+  it("is written where another interface of the pod asks, too, whatever its annotations say", async () => {
+    node.runtimeRecord = "kept";
+    const on = (containerID: string, name: string) =>
+      ask("a", { attachment: { network: name === "eth0" ? "net" : "lan", containerID, interface: name } });
+    await node.assign("a", "10.20.0.70");
+    node.see(podOf("a"));
+    assert.match(await node.said(on("box-1", "eth0")), /^10\.20\.0\.70 /);
+    assert.equal(await node.said(on("box-1", "eth1")), "unclaimed");
+    await node.claims.report("shop/a");
+    await node.hear("a");
+    assert.equal(await node.status("a"), "Attached box-1 for uid-a");
+    node.claims = node.another(); // after a reboot nothing is attached, and the pod is there
+    assert.equal(await node.said(on("box-2", "eth1")), "unclaimed");
+    assert.match(await node.said(on("box-2", "eth0")), /^10\.20\.0\.70 /);
+  });
+
   it("is known from the runtime's records at the start, where the status says nothing", async () => {
     await node.assign("a", "10.20.0.70");
-    assert.equal(await node.claims.lastSandbox("shop/a"), undefined);
+    assert.deepEqual(await node.claims.lastSandboxes("shop/a"), []);
     const sandbox = attachmentOf("a", { node: NODE, podUID: "uid-a" });
     node.recorded.set("10.20.0.70", sandbox);
-    assert.deepEqual(await node.claims.lastSandbox("shop/a"), sandbox);
+    assert.deepEqual(await node.claims.lastSandboxes("shop/a"), [sandbox]);
   });
 
   it("puts a status right that says that the sandbox of this very pod has ended", async () => {

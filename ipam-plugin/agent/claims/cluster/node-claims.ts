@@ -3,10 +3,9 @@
 import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
-import { networkAttachments } from "../../../../allocator/manifest/network-attachments.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
-import { FIRST_INTERFACE, placesOf } from "../../../../allocator/model/interfaces.ts";
+import { FIRST_INTERFACE } from "../../../../allocator/model/interfaces.ts";
 import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { RecordOf } from "../../journal/runtime-records.ts";
@@ -20,8 +19,9 @@ import type {
   SandboxEvent,
 } from "../claim-source.ts";
 import { within } from "../deadline.ts";
+import { ClaimInterfaces } from "./claim-interfaces.ts";
 import { BINDING_MS, lookUpClaim } from "./claim-lookup.ts";
-import { type Holder, isNews, isOf, needs } from "./holder.ts";
+import { type Holder, isNews, needs } from "./holder.ts";
 import type { NodeCache, NodePod, PodName } from "./node-cache.ts";
 import type { RecordedSandboxes } from "./recorded-sandboxes.ts";
 import type { StatusWriter } from "./status-writer.ts";
@@ -40,7 +40,7 @@ interface NodeClaimsOptions {
   /** Whether the runtime has a record of its own of an attachment; absent: it has none. */
   readonly recordOf?: RecordOf;
   /** What the runtime knew at the start; absent: nothing. */
-  readonly recorded?: Pick<RecordedSandboxes, "of">;
+  readonly recorded?: Pick<RecordedSandboxes, "of" | "journalled">;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
@@ -63,9 +63,17 @@ const RECORD_AGAIN_MS = 1_000;
 export class NodeClaims implements ClaimSource {
   readonly #options: NodeClaimsOptions;
   readonly #holders = new Map<string, Holder>(); // claim -> its last sandbox
+  readonly #interfaces: ClaimInterfaces;
 
   constructor(options: NodeClaimsOptions) {
     this.#options = options;
+    const { view, checkAfter } = options;
+    const holderOf = (claim: string) => this.#holders.get(claim);
+    this.#interfaces = new ClaimInterfaces({
+      view,
+      holderOf,
+      checkSoon: (claim) => checkAfter(claim, REPORT_MS),
+    });
   }
 
   async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
@@ -94,8 +102,10 @@ export class NodeClaims implements ClaimSource {
       const bound = this.#isProven(seen) ? answer : await this.#prove(found, request, signal);
       const answeredAt = this.#options.clock.monotonic();
       const boundTo = seen.record.binding?.podUID ?? "";
-      if (bound.kind === "claimed")
+      if (bound.kind === "claimed") {
         this.#holders.set(found.claim, { ...notice, live: true, answeredAt, boundTo });
+        this.#options.recorded?.journalled(notice.attachment);
+      }
       return bound;
     } finally {
       checkAfter(found.claim, REPORT_MS);
@@ -105,11 +115,13 @@ export class NodeClaims implements ClaimSource {
   /** Told at the start: the status is put right once the claims are known. */
   async attached(notice: SandboxEvent): Promise<void> {
     this.#holders.set(notice.claim, { ...notice, live: true });
+    this.#options.recorded?.journalled(notice.attachment);
     this.#options.checkAfter(notice.claim, 0);
   }
 
   /** Nothing has to be remembered: whether a sandbox has a claim that is bound to this node can be checked at any time. */
   async detached({ claim, attachment }: SandboxEvent): Promise<void> {
+    this.#options.recorded?.journalled(attachment);
     const holder = this.#holders.get(claim);
     if (holder?.attachment.containerID === attachment.containerID) {
       this.#holders.set(claim, { ...holder, live: false });
@@ -117,12 +129,13 @@ export class NodeClaims implements ClaimSource {
     this.#options.checkAfter(claim, 0);
   }
 
-  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+  async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {
     const { view, node, recorded } = this.#options;
     const record = view.claim(claim)?.record;
-    const attachment = record?.status.attachment;
-    if (attachment?.node === node && !attachment.detached) return attachment;
-    return record && (await recorded?.of(record));
+    if (record === undefined) return [];
+    const { attachment } = record.status;
+    const byStatus = attachment?.node === node && !attachment.detached ? [attachment] : [];
+    return [...byStatus, ...((await recorded?.of(record)) ?? [])];
   }
 
   inUse(): readonly string[] {
@@ -171,23 +184,15 @@ export class NodeClaims implements ClaimSource {
   async #isKnownElsewhere(record: Claim, { claim, attachment, answeredAt }: Holder): Promise<boolean> {
     const { recordOf, clock, checkAfter } = this.#options;
     const { status, binding } = record;
-    if (this.#isAmongSeveral(record)) return false;
+    if (this.#interfaces.isAmongSeveral(record)) return false;
     if (recordOf === undefined || attachment.interface !== FIRST_INTERFACE) return false;
     const said = status.attachment;
     if (said?.detached === false || (said !== undefined && said.podUID === binding?.podUID)) return false;
-    const state = await recordOf(attachment);
+    const state = await recordOf(attachment, record.addresses);
     if (state !== "missing" || answeredAt === undefined) return state === "kept";
     const isEarly = clock.monotonic() - answeredAt < RECORD_MS;
     if (isEarly) checkAfter(claim, RECORD_AGAIN_MS);
     return isEarly;
-  }
-
-  /** Any of several interfaces may have the claim: after a restart only its status says which one has had it. */
-  #isAmongSeveral(claim: Claim): boolean {
-    const { namespace, binding } = claim;
-    if (claim.interface !== undefined || placesOf(claim) !== undefined || binding === undefined) return false;
-    const pod = this.#options.view.pod({ namespace, name: binding.podName });
-    return networkAttachments(pod?.annotations ?? {}, namespace).length > 0;
   }
 
   /** The watch told of a change of the claim; `now` undefined: it is bound to this node no more. */
@@ -198,6 +203,7 @@ export class NodeClaims implements ClaimSource {
     if (uid === undefined || uid !== holder?.pod.uid) {
       if (holder?.live === false) this.#holders.delete(claim);
     }
+    this.#interfaces.changed(claim, uid);
     if (now !== undefined) return;
     reports.forget(claim);
     if (holder?.live !== true) return;
@@ -214,17 +220,8 @@ export class NodeClaims implements ClaimSource {
 
   #search(request: AttachRequest) {
     const { view, node, dialects = {}, hasBlocks = () => false, allPools = () => undefined } = this.#options;
-    const interfaceOf = (claim: Stored<"claim">) => this.#interfaceOf(claim);
+    const interfaceOf = (claim: Stored<"claim">) => this.#interfaces.has(claim, request);
     return lookUpClaim({ view, node, dialects, hasBlocks, allPools, interfaceOf }, request);
-  }
-
-  /** Another interface of the pod may have the claim already; it keeps it for all sandboxes of the pod. */
-  #interfaceOf({ key, record }: Stored<"claim">): string | undefined {
-    const { binding, status } = record;
-    const holder = this.#holders.get(key);
-    const told = status.attachment?.podUID === binding?.podUID ? status.attachment?.interface : undefined;
-    const known = isOf(holder, binding) ? holder?.attachment.interface : undefined;
-    return binding?.interface ?? known ?? (told === "" ? undefined : told);
   }
 
   /** What the ADD is answered if the claim stands as it is given. */

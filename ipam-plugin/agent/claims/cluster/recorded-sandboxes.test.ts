@@ -8,43 +8,82 @@ import { RecordedSandboxes } from "./recorded-sandboxes.ts";
 
 const RECORD: RuntimeRecord = {
   ...{ path: "/r/net-c1-eth0", network: "net", containerID: "c1", interface: "eth0" },
-  ...{ addresses: ["10.20.0.70", "fd00:20::70"], netns: "/run/netns/c1", podUID: "uid-a" },
+  ...{ addresses: addrs("10.20.0.70", "fd00:20::70"), netns: "/run/netns/c1", podUID: "uid-a" },
 };
+const OTHER: RuntimeRecord = { ...RECORD, path: "/r/lan-c2-eth0", network: "lan", containerID: "c2" };
 const CLAIM = claimRecord({ addresses: addrs("10.20.0.70") });
 
-function recorded(record: RuntimeRecord, seen: Presence = "present") {
-  let reads = 0;
+function recorded(
+  records: readonly RuntimeRecord[],
+  over: { readonly seen?: Presence; readonly read?: () => void } = {},
+) {
+  const removed = new Set<string>();
   const sandboxes = new RecordedSandboxes({
     records: async () => {
-      reads++;
-      return [record];
+      over.read?.();
+      return records;
     },
-    host: { look: async () => seen },
+    isStillThere: async ({ path }) => !removed.has(path),
+    host: { look: async () => over.seen ?? "present" },
     node: "node-a",
     bootId: "boot-1",
   });
-  return { sandboxes, reads: () => reads };
+  const found = async (claim = CLAIM) => (await sandboxes.of(claim)).map(({ containerID }) => containerID);
+  return { sandboxes, found, removed };
 }
 
-describe("a sandbox that the runtime has a record of", () => {
-  it("is told for the claim that has its address, by one read of the records", async () => {
-    const { sandboxes, reads } = recorded(RECORD);
+describe("sandboxes that the runtime has records of", () => {
+  it("are told for the claim that has their address, by one read of the records", async () => {
+    let reads = 0;
+    const { sandboxes, found } = recorded([RECORD], { read: () => void reads++ });
     const expected = {
       ...{ node: "node-a", containerID: "c1", interface: "eth0", podUID: "uid-a", since: 0 },
       ...{ detached: false, netns: "/run/netns/c1", bootID: "boot-1" },
     };
-    assert.deepEqual(await sandboxes.of(CLAIM), expected);
-    assert.equal(await sandboxes.of(claimRecord({ addresses: addrs("10.20.0.71") })), undefined);
-    assert.equal(reads(), 1);
+    assert.deepEqual(await sandboxes.of(CLAIM), [expected]);
+    assert.deepEqual(await found(claimRecord({ addresses: addrs("10.20.0.71") })), []);
+    assert.equal(reads, 1);
   });
 
-  it("is none where it could never be seen to be gone", async () => {
-    for (const { sandboxes } of [
-      recorded(RECORD, "unknown"),
-      recorded(RECORD, "gone"),
-      recorded({ ...RECORD, netns: "/proc/7/ns/net" }),
-      recorded({ ...RECORD, netns: undefined }),
+  it("are none where it could never be seen that they are gone", async () => {
+    for (const { found } of [
+      recorded([RECORD], { seen: "unknown" }),
+      recorded([RECORD], { seen: "gone" }),
+      recorded([{ ...RECORD, netns: "/proc/7/ns/net" }]),
+      recorded([{ ...RECORD, netns: undefined }]),
     ])
-      assert.equal(await sandboxes.of(CLAIM), undefined);
+      assert.deepEqual(await found(), []);
+  });
+
+  it("are all that have the address: one that is known does not hide another", async () => {
+    const { sandboxes, found } = recorded([OTHER, RECORD]);
+    assert.deepEqual(await found(), ["c2", "c1"]);
+    sandboxes.journalled(OTHER);
+    assert.deepEqual(await found(), ["c1"]);
+  });
+
+  it("are not those that the journal knew before the records were read", async () => {
+    const { sandboxes, found } = recorded([OTHER, RECORD]);
+    sandboxes.journalled(RECORD);
+    assert.deepEqual(await found(), ["c2"]);
+  });
+
+  it("have ended when the runtime has removed its record, whatever is left of the namespace", async () => {
+    const { found, removed } = recorded([RECORD]);
+    assert.deepEqual(await found(), ["c1"]);
+    removed.add(RECORD.path);
+    assert.deepEqual(await found(), []);
+  });
+
+  it("are not known, not gone, where the records cannot be read, and are read again", async () => {
+    let fails = true;
+    const { found } = recorded([RECORD], {
+      read: () => {
+        if (fails) throw new Error("EIO");
+      },
+    });
+    await assert.rejects(found(), /EIO/);
+    fails = false;
+    assert.deepEqual(await found(), ["c1"]);
   });
 });

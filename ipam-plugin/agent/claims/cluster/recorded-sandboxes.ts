@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Host } from "../../journal/host.ts";
-import type { RuntimeRecord, RuntimeRecords } from "../../journal/runtime-records.ts";
+import { isFindable, type RuntimeRecord, type RuntimeRecords } from "../../journal/runtime-records.ts";
+import type { AttachmentKey } from "../claim-source.ts";
 
 interface RecordedSandboxesOptions {
   readonly records: RuntimeRecords;
+  /** Whether the runtime has the record still. Throws when it cannot know. */
+  readonly isStillThere: (record: RuntimeRecord) => Promise<boolean>;
   readonly host: Pick<Host, "look">;
   /** This node's name. */
   readonly node: string;
@@ -17,37 +20,61 @@ interface RecordedSandboxesOptions {
  */
 export class RecordedSandboxes {
   readonly #options: RecordedSandboxesOptions;
-  #records: Promise<readonly RuntimeRecord[]> | undefined;
+  /** Known to the journal before the records were read. */
+  readonly #journalled = new Set<string>();
+  #reading: Promise<void> | undefined;
+  #unjournalled: readonly RuntimeRecord[] = [];
 
   constructor(options: RecordedSandboxesOptions) {
     this.#options = options;
   }
 
-  /** One that has an address of the claim, by the runtime's record. */
-  async of({ addresses }: Claim): Promise<ClaimAttachment | undefined> {
-    const { node, bootId } = this.#options;
-    this.#records ??= this.#seen();
-    const found = (await this.#records).find((record) =>
-      addresses.some((address) => record.addresses.includes(address)),
-    );
-    if (found?.netns === undefined) return undefined;
-    const { containerID, interface: name, netns, podUID = "" } = found;
-    return { node, containerID, interface: name, podUID, since: 0, detached: false, netns, bootID: bootId };
+  /** All that have an address of the claim, by the runtime's records. Throws when these cannot be read: then nothing is known. */
+  async of({ addresses }: Claim): Promise<readonly ClaimAttachment[]> {
+    const { node, bootId, isStillThere } = this.#options;
+    await this.#read();
+    const found: ClaimAttachment[] = [];
+    for (const record of this.#unjournalled) {
+      const { containerID, interface: name, netns, podUID = "" } = record;
+      if (netns === undefined || !addresses.some((address) => record.addresses.includes(address))) continue;
+      if (!(await isStillThere(record))) continue;
+      const where = { node, containerID, interface: name, netns, bootID: bootId };
+      found.push({ ...where, podUID, since: 0, detached: false });
+    }
+    return found;
+  }
+
+  /** The journal knows of it, and will know of its end: the record says nothing more. */
+  journalled(attachment: AttachmentKey): void {
+    const key = keyOf(attachment);
+    this.#journalled.add(key);
+    this.#unjournalled = this.#unjournalled.filter((record) => keyOf(record) !== key);
+  }
+
+  /** Once; what could not be read is read again the next time. */
+  async #read(): Promise<void> {
+    this.#reading ??= this.#readRecords();
+    try {
+      await this.#reading;
+    } catch (error) {
+      this.#reading = undefined;
+      throw error;
+    }
   }
 
   /** Those whose namespace is there to be seen: of others it could never be said that they are gone. */
-  async #seen(): Promise<readonly RuntimeRecord[]> {
+  async #readRecords(): Promise<void> {
     const { records, host } = this.#options;
     const seen: RuntimeRecord[] = [];
     for (const record of await records()) {
       const { netns } = record;
-      if (netns !== undefined && hasName(netns) && (await host.look(netns)) === "present") seen.push(record);
+      if (netns !== undefined && isFindable(record) && (await host.look(netns)) === "present")
+        seen.push(record);
     }
-    return seen;
+    this.#unjournalled = seen.filter((record) => !this.#journalled.has(keyOf(record)));
   }
 }
 
-/** The path of a process may be another one's by now. */
-function hasName(netns: string): boolean {
-  return !netns.startsWith("/proc/");
+function keyOf({ containerID, interface: name }: Pick<AttachmentKey, "containerID" | "interface">): string {
+  return `${containerID} ${name}`;
 }

@@ -75,9 +75,9 @@ export class EtcdClaims implements ClaimSource {
     await this.#locks.run(notice.claim, () => claims.detached(notice));
   }
 
-  async lastSandbox(claim: string): Promise<ClaimAttachment | undefined> {
+  async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {
     try {
-      return await this.#options.claims.lastSandbox(claim);
+      return await this.#options.claims.lastSandboxes(claim);
     } catch (error) {
       throw error instanceof BerthError ? unprovable(error, []) : error;
     }

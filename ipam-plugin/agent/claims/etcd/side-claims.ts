@@ -58,9 +58,9 @@ export class SideClaims implements ClaimSource {
     await this.#report(notice, async (source, own) => await source.detached(own));
   }
 
-  async lastSandbox(name: string): Promise<ClaimAttachment | undefined> {
+  async lastSandboxes(name: string): Promise<readonly ClaimAttachment[]> {
     const { etcd, claim } = placeOf(name);
-    return await this.#side(etcd).lastSandbox(claim);
+    return await this.#side(etcd).lastSandboxes(claim);
   }
 
   inUse(): readonly string[] {
