@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses that others report of a pod: kubelet those of its first interface, Multus those of each network.
 
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import { type Address, familyOf, parseAddress } from "../../allocator/ip/address.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { addressesOn, FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
@@ -34,22 +34,32 @@ export function kubeletsAddresses({ json }: KubeObject): ReadonlySet<Address> {
   return new Set(ips.flatMap((one) => parseAddress(new Fields(one).text("ip")) ?? []));
 }
 
-/** All that the claim has on the first interface, if the kubelet tells of one of them: it tells of one of each family at most. */
+/**
+ * What the claim has on the first interface, of each family of which the kubelet tells one address: it tells no more. While it says
+ * that the pod has no sandbox, the addresses are those of the last one.
+ */
 export function confirmedByKubelet(claim: Claim, pod: KubeObject): readonly Address[] {
+  if (sandboxCondition(pod)?.text("status") === "False") return [];
   const reported = kubeletsAddresses(pod);
   const first = addressesOn(claim, FIRST_INTERFACE) ?? claim.addresses;
-  return first.some((address) => reported.has(address)) ? first : [];
+  const families = new Set(first.filter((address) => reported.has(address)).map(familyOf));
+  return first.filter((address) => families.has(familyOf(address)));
 }
 
-/** When the pod's sandbox was ready with its network (KEP-3085), or the kubelet took the pod on; milliseconds since 1970. */
-export function reportedSince({ json }: KubeObject): number | undefined {
-  const status = json.at("status");
-  const ready = status
-    .list("conditions")
-    .map((one) => new Fields(one))
-    .find((one) => one.text("type") === "PodReadyToStartContainers" && one.text("status") === "True");
-  const at = Date.parse(ready?.text("lastTransitionTime") || status.text("startTime"));
+/** When the pod's sandbox was ready with its network, or the kubelet took the pod on; milliseconds since 1970. */
+export function reportedSince(pod: KubeObject): number | undefined {
+  const condition = sandboxCondition(pod);
+  const ready = condition?.text("status") === "True" ? condition.text("lastTransitionTime") : "";
+  const at = Date.parse(ready || pod.json.at("status").text("startTime"));
   return Number.isNaN(at) ? undefined : at;
+}
+
+/** Whether the pod has a sandbox with its network (KEP-3085); undefined: its kubelet does not say. */
+function sandboxCondition({ json }: KubeObject): Fields | undefined {
+  const conditions = json.at("status").list("conditions");
+  return conditions
+    .map((one) => new Fields(one))
+    .find((one) => one.text("type") === "PodReadyToStartContainers");
 }
 
 function networksIn(text: string): readonly unknown[] {

@@ -62,9 +62,23 @@ describe("what uses the addresses of claims in a cluster", () => {
       [boundTo("mysql-0"), { ...UP, phase: "Failed" }],
       [boundTo("mysql-0"), { podIPs: [{ ip: "10.9.0.1" }] }],
       [boundTo("mysql-0"), {}],
+      // the kubelet goes on telling the addresses of the last sandbox
+      [boundTo("mysql-0"), { ...UP, conditions: [{ type: "PodReadyToStartContainers", status: "False" }] }],
       [other, UP],
     ] as const)
       assert.deepEqual(await usesInCluster([claim], worldOf(podWith("mysql-0", status))), []);
+  });
+
+  it("are the addresses of those families of which the kubelet tells one", async () => {
+    const claim = boundTo("mysql-0", { addresses: addrs("10.20.0.70", "fd00:20::70", "fd00:20::71") });
+    const told = async (...ips: readonly string[]) => {
+      const status = { podIPs: ips.map((ip) => ({ ip })) };
+      const uses = await usesInCluster([claim], worldOf(podWith("mysql-0", status)));
+      return uses.flatMap(({ result }) => result.addresses.map(({ address }) => address));
+    };
+    assert.deepEqual(await told("10.20.0.70"), ["10.20.0.70"]);
+    assert.deepEqual(await told("fd00:20::70"), ["fd00:20::70", "fd00:20::71"]);
+    assert.deepEqual(await told("10.20.0.71"), []);
   });
 
   it("asks no pod where an agent has spoken, or the claim is on no node", async () => {

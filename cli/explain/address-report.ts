@@ -4,12 +4,12 @@ import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { macOfAddress } from "../../allocator/ip/mac.ts";
-import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { linkedTo } from "../../allocator/model/interface-macs.ts";
-import { addressesOn, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
+import { addressesOn, FIRST_INTERFACE, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import { describeOccupant } from "../../allocator/model/occupant.ts";
 import { phaseOf } from "../../allocator/model/phase.ts";
 import { isBackedByClaim } from "../../allocator/model/reservation.ts";
@@ -117,14 +117,18 @@ export function addressReportOf(
   };
 }
 
-/** Of a claim whose sandbox was reported with another interface than that of the address. */
+/** Of a claim of which no sandbox was reported, or one with another interface than that of the address. */
 function unreportedOf(view: RecordReader, address: Address): Pick<AddressReport, "unreported"> {
   const reservation = view.reservation(address)?.record;
   const claim = reservation && view.claim(claimKey(reservation.claim))?.record;
   if (reservation === undefined || claim === undefined || !isBackedByClaim(claim, reservation)) return {};
   const name = namesOf(placesOf(claim) ?? {}).find((one) => addressesOn(claim, one)?.includes(address));
-  const link = name === undefined ? undefined : (linkedTo(name) ?? name);
-  return link !== undefined && unreportedInterfaces(claim).includes(link) ? { unreported: link } : {};
+  if (name === undefined)
+    return isDetached(claim)
+      ? {}
+      : { unreported: claim.interface ?? claim.binding?.interface ?? FIRST_INTERFACE };
+  const link = linkedTo(name) ?? name;
+  return unreportedInterfaces(claim).includes(link) ? { unreported: link } : {};
 }
 
 /** Undefined: everything could be read. */

@@ -28,7 +28,7 @@ import { macsOf } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, namesOf } from "../../allocator/model/interfaces.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
 import { readinessOf } from "../backend/node-state.ts";
-import { kubeletsAddresses, whereOf } from "../backend/reported-addresses.ts";
+import { confirmedByKubelet, whereOf } from "../backend/reported-addresses.ts";
 import { type DynamicFacts, describeDynamic } from "./dynamic-pod.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 
@@ -238,9 +238,8 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
 }
 
 /** Its kubelet says so. */
-function hasAny(pod: KubeObject, { addresses }: Claim): boolean {
-  const reported = kubeletsAddresses(pod);
-  return addresses.some((address) => reported.has(address));
+function hasAny(pod: KubeObject, claim: Claim): boolean {
+  return confirmedByKubelet(claim, pod).length > 0;
 }
 
 /** Of all that a claim asks of a node, this alone is nothing that Berth's plugin can do. */

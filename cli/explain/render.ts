@@ -2,6 +2,7 @@
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -19,6 +20,9 @@ import { type AddressFacts, hasEnded, isBlocked, isDeleting, type PodFacts, podP
 
 /** Clocks of hosts differ by seconds. */
 const SILENT_MS = 60_000;
+
+/** Of a claim that is bound: what nobody says is not known, and not gone. */
+const UNKNOWN_SANDBOX = "not known: none was reported, nor that one has ended";
 
 type Row = readonly [label: string, text: string];
 
@@ -172,8 +176,8 @@ function describeSandbox(claim: Claim, holder: KubeObject | undefined): string {
   if (attachment === undefined || isOfFormer) {
     const reported = holder?.metadata.uid === binding?.podUID ? kubeletsOf(claim, holder) : "";
     if (reported !== "") return reported;
-    if (attachment === undefined) return "none was reported";
   }
+  if (attachment === undefined) return isDetached(claim) ? "none was reported" : UNKNOWN_SANDBOX;
   const { containerID, interface: name, node, since, detached, podUID } = attachment;
   const whose = binding !== undefined && podUID !== binding.podUID ? `, of pod uid ${podUID}` : "";
   const state = detached ? "has ended" : "not seen to end";

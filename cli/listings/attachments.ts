@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { counted } from "../../allocator/base/counted.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { attachmentManifest } from "../apply/manifest.ts";
 import type { AttachmentUse } from "../backend/attachment-report.ts";
@@ -12,12 +15,24 @@ export const attachments = listing<AttachmentUse>({
   scope: "namespace in a cluster", // on a host, those of a runtime that names no pod must not be hidden
   async load(backend, { namespace }) {
     if (backend.place === "data") return await backend.uses([]);
-    return await backend.uses((await backend.claims(namespace)).map(({ record }) => record));
+    const claims = (await backend.claims(namespace)).map(({ record }) => record);
+    const things = await backend.uses(claims);
+    return { things, remark: unreportedIn(claims, things) };
   },
   keyOf: (use) => ({ namespace: namespaceOf(use), name: use.containerID || (use.pod?.name ?? "") }),
   manifest: (use, { node }) => attachmentManifest(use, use.node ?? node),
   columns: ({ now, node, place }) => (place === "data" ? ofHost(now, node) : ofCluster(now)),
 });
+
+/** What nobody tells of is not known, and not gone. */
+function unreportedIn(claims: readonly Claim[], uses: readonly AttachmentUse[]): string {
+  const reported = new Set(uses.map(({ claim }) => claim));
+  const silent = claims.filter((claim) => !isDetached(claim) && !reported.has(claimKey(claim)));
+  const [first] = silent.map(claimKey).toSorted();
+  if (first === undefined) return "";
+  const more = silent.length === 1 ? "" : ` and ${counted(silent.length - 1, "other claim")}`;
+  return `of ${first}${more} no sandbox is reported, nor that one has ended: berthctl explain claim/${first}`;
+}
 
 /** Addresses that no claim has are known by the pod alone, where the runtime names it. */
 function namespaceOf({ pod, claim }: AttachmentUse): string {

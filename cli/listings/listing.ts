@@ -7,6 +7,9 @@ import { type Column, document, type Format, LongTable, table } from "../termina
 /** Lines that are aligned with each other. */
 const PART = 1_000;
 
+/** Things to list, and what is to be said beside them on stderr, if anything. */
+type Loaded<T> = readonly T[] | { readonly things: readonly T[]; readonly remark: string };
+
 /** What `get` can list: how it is read, told apart and shown. */
 interface Listing<T> {
   /** What it is called on the command line, first the usual name. */
@@ -15,7 +18,7 @@ interface Listing<T> {
   readonly noun: string;
   readonly scope: Scope;
   /** At least what the query asks for. */
-  load(backend: Backend, query: Query): Promise<readonly T[]>;
+  load(backend: Backend, query: Query): Promise<Loaded<T>>;
   /** All of them, one by one in the same order, where there may be so many that a table must not wait for all of them. */
   stream?(backend: Backend): AsyncIterable<T>;
   /** `namespace` of what has none is empty. */
@@ -77,14 +80,25 @@ export function listing<T>(how: Listing<T>): AnyListing {
         const some = await inParts(how.stream(backend), (part) => write(lines.part(part)));
         return { kind: "shown", remark: some ? "" : nothing(how, query, { place, elsewhere: 0 }) };
       }
-      const all = await how.load(backend, query);
-      const found = all.filter((thing) => answers(how.keyOf(thing), query));
-      if (query.name !== undefined && found.length === 0) return missing(how, query);
-      await write(render(how, found, query, context));
-      const remark = found.length === 0 ? nothing(how, query, { place, elsewhere: all.length }) : "";
-      return { kind: "shown", remark };
+      return await showAll(how, query, context, { backend, write });
     },
   };
+}
+
+async function showAll<T>(
+  how: Listing<T>,
+  query: Query,
+  context: ListContext,
+  { backend, write }: { readonly backend: Backend; readonly write: Write },
+): Promise<Shown> {
+  const loaded = await how.load(backend, query);
+  const { things: all, remark } = "things" in loaded ? loaded : { things: loaded, remark: "" };
+  const found = all.filter((thing) => answers(how.keyOf(thing), query));
+  if (query.name !== undefined && found.length === 0) return missing(how, query);
+  await write(render(how, found, query, context));
+  const { place } = context;
+  const none = found.length === 0 ? nothing(how, query, { place, elsewhere: all.length }) : "";
+  return { kind: "shown", remark: [none, remark].filter((line) => line !== "").join("\n") };
 }
 
 /** Hands them on while they are read, so that no more than a part is in memory; whether there were any. */
