@@ -133,6 +133,18 @@ describe("records that are kept", () => {
     assert.deepEqual(found, [all[0], all[2]]);
   });
 
+  it("come to an end for whoever looks at them while more and more come", () => {
+    const kept = new KeptRecords(new ClaimPacking());
+    const add = (name: string) => kept.set(storedAs("claim", claimRecord({ name })));
+    for (const name of ["a", "b"]) add(name);
+    const seen: string[] = [];
+    for (const { key } of kept.values()) {
+      seen.push(key);
+      add(`later-${seen.length}`);
+    }
+    assert.deepEqual(seen, ["shop/a", "shop/b"]);
+  });
+
   it("do not keep what is long once their record is gone", () => {
     const packing = new ClaimPacking();
     const saying = (message: string) => {

@@ -46,9 +46,14 @@ export class KeptRecords<K extends Kind, P extends object> {
     return this.#kept.keys();
   }
 
-  /** Each as it is when its turn comes. `mayBe` passes over those of which it says so without making them: most of many. */
+  /**
+   * Each as it is when its turn comes, as many as there are at the beginning: whoever takes his time between two ends, however many
+   * come meanwhile. `mayBe` passes over those of which it says so without making them: most of many.
+   */
   *values(mayBe?: (packed: P) => boolean): Generator<Stored<K>, void, void> {
+    let left = this.#kept.size;
     for (const [key, kept] of this.#kept) {
+      if (left-- === 0) return;
       if (mayBe !== undefined && !("record" in kept) && !mayBe(kept)) continue;
       yield this.#whole(key, kept);
     }
