@@ -17,6 +17,7 @@ describe("a claim whose binding is taken away", () => {
     ],
     ["was held for a pod that never came", { binding: bindingTo("web-x", "") }, false],
     ["was nobody's", {}, false],
+    ["was bound without a UID", { binding: bindingTo("web-x", "node-a", { podUID: "" }) }, false],
   ];
   for (const [what, over, had] of cases)
     it(`keeps whether a pod ever had it: it ${what}`, async () => {

@@ -9,7 +9,9 @@ export async function withLastPod(
   seen: Stored<"claim">,
 ): Promise<Stored<"claim"> | undefined> {
   const { binding, status } = seen.record;
-  if (binding === undefined || !isBound(seen.record) || status.attachment !== undefined) return seen;
+  // of a binding without a UID an agent has said more, and what is written here would be its end
+  if (binding === undefined || binding.podUID === "" || !isBound(seen.record)) return seen;
+  if (status.attachment !== undefined) return seen;
   const { node, interface: name = "" } = binding;
   // of no pod by its UID: no proof that the sandbox of this binding has ended, should the binding stay after all (invariant 3a)
   const podUID = "";

@@ -64,6 +64,8 @@ export interface SandboxEvent {
   readonly pod: PodRef;
   readonly attachment: AttachmentKey;
   readonly seenAt?: SeenAt;
+  /** Of one that the journal has had since before this process, by the clock of the process that attached it. */
+  readonly attachedAt?: number;
 }
 
 /** The claim that serves a pod, before anything is done to it. */

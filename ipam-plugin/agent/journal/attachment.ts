@@ -125,8 +125,8 @@ export function noticeOf(attachment: Attachment): SandboxEvent | undefined {
 /** The same of one that is up. */
 export function attachedNoticeOf(attachment: Attachment): SandboxEvent | undefined {
   const notice = noticeOf(attachment);
-  const { netns, netnsSeen, bootId: bootID } = attachment;
-  return notice && { ...notice, ...(netnsSeen && { seenAt: { netns, bootID } }) };
+  const { netns, netnsSeen, bootId: bootID, attachedAt } = attachment;
+  return notice && { ...notice, attachedAt, ...(netnsSeen && { seenAt: { netns, bootID } }) };
 }
 
 function later(a: bigint, b: bigint): bigint {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { BerthError, isRefusal } from "../../../../allocator/base/errors.ts";
 import { ManualClock } from "../../../../test/support/clock.ts";
-import { ask, NODE, NodeWorld, podOf } from "../../testing/node-world.ts";
+import { ask, NODE, NodeWorld, noticeOf, podOf } from "../../testing/node-world.ts";
 import { NodeClaims } from "./node-claims.ts";
 
 let node: NodeWorld;
@@ -99,6 +99,22 @@ describe("the claim of a pod", () => {
       assert.equal(await found(request), "unclaimed");
     }
     assert.equal(await found({ ...request, annotations: admitted }), NOT_LOADED);
+  });
+
+  it("is not another interface's for what the sandbox of an earlier pod has, where the runtime says no UID", async () => {
+    const nameless = { namespace: "shop", name: "a", uid: "" };
+    await node.assign("a", "10.20.0.70", "uid-2");
+    const bound = await node.world.realStore.get("claim", "shop/a");
+    const since = bound?.record.binding?.since ?? assert.fail();
+    const former = noticeOf("a", "box-old");
+    const attachment = { ...former.attachment, interface: "net1" };
+    const told = { ...former, pod: nameless, attachment };
+    const eth0 = { network: "net", containerID: "box-new", interface: "eth0" };
+    await node.claims.attached({ ...told, attachedAt: since - 60_000 });
+    assert.match(await node.said(ask("a", { pod: nameless, attachment: eth0 })), /^10\.20\.0\.70 /);
+    node.claims = node.another();
+    await node.claims.attached({ ...told, attachedAt: since + 60_000 });
+    assert.equal(await node.said(ask("a", { pod: nameless, attachment: eth0 })), "unclaimed");
   });
 
   it("is found for a runtime that says no UID by the pod that is seen, unless its annotations differ", async () => {

@@ -15,11 +15,18 @@ export interface Holder extends SandboxEvent {
   readonly boundTo?: string;
 }
 
-/** Where the runtime says no UID: of the pod that the claim was bound to when it was answered, or, from the journal, the one that is up. */
+/** Between two clocks that follow the API server's. */
+const CLOCKS_MS = 2_000;
+
+/**
+ * Where the runtime says no UID: of the pod that the claim was bound to when it was answered, or, from the journal, the one that is
+ * up and was attached after the claim was bound.
+ */
 export function isOf(holder: Holder | undefined, binding: Binding | undefined): boolean {
   if (holder === undefined || binding === undefined || holder.pod.name !== binding.podName) return false;
   if (holder.pod.uid !== "") return holder.pod.uid === binding.podUID;
-  return holder.boundTo === undefined ? holder.live : holder.boundTo === binding.podUID;
+  if (holder.boundTo !== undefined) return holder.boundTo === binding.podUID;
+  return holder.live && (holder.attachedAt ?? binding.since) >= binding.since - CLOCKS_MS;
 }
 
 /** A binding without a UID is that of every pod of the name. */
