@@ -187,7 +187,7 @@ export const METRICS = {
   berth_queue_outcomes_total: {
     type: "counter",
     by: "both",
-    help: "Work on keys by outcome: done, again, retry (it failed), rejected, resync",
+    help: "Work on keys by outcome: done, again, retry (it failed), rejected",
     labels: ["queue", "outcome"],
   },
   berth_watch_synced: {

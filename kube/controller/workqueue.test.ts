@@ -149,18 +149,11 @@ describe("WorkQueue", () => {
     assert.deepEqual(await after(10_000), []);
   });
 
-  it("tells of what was freed, and leaves alone what a person must correct", async () => {
-    const freed: string[] = [];
-    const outcomes: Outcome[] = [
-      { kind: "resync", reason: "10.20.0.51 is free" },
-      { kind: "rejected", reason: "no such pool" },
-    ];
-    const queue = start(() => outcomes.shift() ?? DONE, { onResync: (reason) => freed.push(reason) });
+  it("leaves alone what a person must correct", async () => {
+    const queue = start(() => ({ kind: "rejected", reason: "no such pool" }));
     queue.add("a");
-    queue.add("b");
-    assert.deepEqual(await after(0), ["a", "b"]);
+    assert.deepEqual(await after(0), ["a"]);
     assert.deepEqual(await after(100_000), []);
-    assert.deepEqual(freed, ["10.20.0.51 is free"]);
   });
 
   it("ends with its signal, after what it works on", async () => {

@@ -18,9 +18,7 @@ export type Outcome =
   /** Could not, this time: again later, and later still each time. */
   | { readonly kind: "retry"; readonly cause: unknown }
   /** A person must act; nothing to do until something changes. */
-  | { readonly kind: "rejected"; readonly reason: string }
-  /** Something was freed that others may be waiting for. */
-  | { readonly kind: "resync"; readonly reason: string };
+  | { readonly kind: "rejected"; readonly reason: string };
 
 export const DONE: Outcome = { kind: "done" };
 
@@ -34,8 +32,6 @@ export interface WorkQueueOptions {
   readonly log: Logger;
   /** Keys at a time, default 4. */
   readonly concurrency?: number;
-  /** After `resync`. */
-  readonly onResync?: (reason: string) => void;
   readonly metrics?: Metrics;
 }
 
@@ -166,12 +162,11 @@ export class WorkQueue {
   }
 
   #settle(key: string, outcome: Outcome): void {
-    const { log, name, onResync } = this.#options;
+    const { log, name } = this.#options;
     if (outcome.kind !== "retry") this.#backoffs.delete(key);
     if (outcome.kind === "again") this.addAfter(key, outcome.afterMs);
     if (outcome.kind === "rejected")
       log.info("work was rejected", { queue: name, key, error: outcome.reason });
-    if (outcome.kind === "resync") onResync?.(outcome.reason);
     if (outcome.kind !== "retry") return;
     const ms = this.#retryAfter(key);
     log.warn("work failed and is tried again", { queue: name, key, error: outcome.cause, ms });
