@@ -94,6 +94,19 @@ export function isDefinite(error: unknown): error is BerthError {
   return error instanceof BerthError && !UNKNOWN_OUTCOME.has(error.code);
 }
 
+const STORE_FAULTS: ReadonlySet<FaultCode> = new Set([
+  "STORE_UNAVAILABLE",
+  "STORE_FULL",
+  "STORE_READ_ONLY",
+  "TIMED_OUT",
+  "NOT_READY",
+]);
+
+/** The fault is the store's own, not one record's: what comes next would meet it too. */
+export function isStoreFault(error: unknown): boolean {
+  return error instanceof BerthError && STORE_FAULTS.has(error.code);
+}
+
 /** The words of anything thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

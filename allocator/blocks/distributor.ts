@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, messageOf } from "../base/errors.ts";
+import { isStoreFault, messageOf } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
@@ -20,7 +20,7 @@ import {
 } from "./block-plan.ts";
 import { ForeignAddresses } from "./foreign-addresses.ts";
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
-import { finishGrant, grantBlocks } from "./grant.ts";
+import { finishGrant, GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
 import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
 import { blocksToDoubt } from "./stale-use.ts";
@@ -63,16 +63,6 @@ const SHOWN_MS = 60_000;
 const AWAITED_MS = 30_000;
 /** Blocks that are settled at the same time: most of them cost nothing. */
 const SETTLED_AT_ONCE = 16;
-/** Reservations are looked at once for so many blocks. */
-const GRANTS_AT_ONCE = 256;
-/** Faults of the store itself: what comes next would meet them too. */
-const OF_ALL: ReadonlySet<string> = new Set([
-  "STORE_UNAVAILABLE",
-  "STORE_FULL",
-  "STORE_READ_ONLY",
-  "TIMED_OUT",
-  "NOT_READY",
-]);
 
 /**
  * Hands blocks out and takes them back, pass by pass: level-based, from whatever is there. Any number of them may run; one at a
@@ -122,7 +112,7 @@ export class BlockDistributor {
     try {
       await this.#settle(stored);
     } catch (error) {
-      if (error instanceof BerthError && OF_ALL.has(error.code)) throw error;
+      if (isStoreFault(error)) throw error;
       this.#context.log.error("block cannot be settled", {
         kind: "block",
         key: stored.key,

@@ -37,6 +37,8 @@ export interface BlockRequest {
 const LISTED_PER_READ = 25;
 /** Blocks that are made, or granted, at the same time. */
 const AT_ONCE = 16;
+/** What is reserved is looked at once for so many blocks: callers with more of them ask in lots. */
+export const GRANTS_AT_ONCE = 256;
 
 /**
  * Makes a block of the pool each node's: the first that nobody has, none of `known` (numbers of blocks, which is

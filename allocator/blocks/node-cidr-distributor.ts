@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, messageOf } from "../base/errors.ts";
+import { isStoreFault, messageOf } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordCache } from "../cache/cache.ts";
@@ -55,10 +55,6 @@ export interface CidrReport {
 
 /** Writes at the same time. */
 const AT_ONCE = 32;
-/** Faults of the store itself: what comes next would meet them too. */
-const OF_ALL: ReadonlySet<string> = new Set([
-  ...["STORE_UNAVAILABLE", "STORE_FULL", "STORE_READ_ONLY", "TIMED_OUT", "NOT_READY"],
-]);
 
 /**
  * Gives every Node the CIDRs that its spec has room for, one of each family, and takes them back when it is gone: pass by pass, from
@@ -239,7 +235,7 @@ export class NodeCidrDistributor {
       try {
         await act(one);
       } catch (error) {
-        if (error instanceof BerthError && OF_ALL.has(error.code)) throw error;
+        if (isStoreFault(error)) throw error;
         this.#context.log.error("CIDR of a node cannot be settled", {
           key: nameOf(one),
           error: messageOf(error),

@@ -9,11 +9,8 @@ import { cutSpace } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
-import { grantBlocks } from "./grant.ts";
+import { GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
 import type { NodeCidrPlan } from "./node-cidr-plan.ts";
-
-/** What is reserved is looked at once for so many. */
-const GRANTS_AT_ONCE = 256;
 
 type GrantContext = Pick<Context, "store"> & {
   readonly view: Pick<RecordCache, "reservationCount"> & Pick<RecordReader, "occupants">;

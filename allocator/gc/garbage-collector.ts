@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { assertNever, BerthError, messageOf } from "../base/errors.ts";
+import { assertNever, isStoreFault, messageOf } from "../base/errors.ts";
 import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { withLastPod } from "../lifecycle/last-pod.ts";
@@ -16,8 +16,6 @@ import { type FirstSeen, findBroken, findOrphans, freeOrphan, type OrphanPlan } 
 
 /** Claims judged in one go, in 1 ms or so: stores and inventories may answer without letting anybody else have a turn. */
 const AT_ONCE = 100;
-/** Codes of faults that the next record would meet too. */
-const OF_ALL = /^(STORE_|TIMED_OUT$|NOT_READY$)/;
 /** Records compared in one go, in 1 ms or so. */
 const SLICE = 200;
 
@@ -172,7 +170,7 @@ export class GarbageCollector {
 
   /** What is wrong with one record says nothing about the next one; what is wrong with the store does. */
   #passOver(message: string, about: LogFields, error: unknown): void {
-    if (error instanceof BerthError && OF_ALL.test(error.code)) throw error;
+    if (isStoreFault(error)) throw error;
     this.#context.log.error(message, { ...about, error: messageOf(error) });
   }
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
+import { isStoreFault, messageOf } from "../../../allocator/base/errors.ts";
 import type { Logger } from "../../../allocator/base/ports.ts";
 
-/** Faults that may be the API server's, and not one object's. */
-const MAY_BE_OF_ALL: ReadonlySet<string> = new Set([
-  ...["STORE_UNAVAILABLE", "STORE_FULL", "STORE_READ_ONLY", "TIMED_OUT", "NOT_READY"],
-]);
-/** So many of them in one pass, and more than what went well: then it is not the nodes. */
+/** So many faults that may be the API server's in one pass, and more than what went well: then it is not the nodes. */
 const MOST = 16;
 
 /** What is wrong with one node keeps no other node from its addresses: it is logged, and tried again in the next pass. */
@@ -33,7 +29,7 @@ export class NodeFaults {
       this.#done++;
       return result;
     } catch (error) {
-      if (error instanceof BerthError && MAY_BE_OF_ALL.has(error.code)) this.#faults++;
+      if (isStoreFault(error)) this.#faults++;
       if (this.#faults >= MOST && this.#faults > this.#done) throw error;
       this.#log.error("addresses of a Cilium node cannot be settled; it is tried again", {
         node,
