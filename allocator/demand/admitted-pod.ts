@@ -5,9 +5,10 @@ import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { familyOf } from "../ip/address.ts";
 import { macOfAddress } from "../ip/mac.ts";
+import type { AllocationRequest, Reserved } from "../lifecycle/allocation-request.ts";
 import { isSame } from "../lifecycle/bind.ts";
 import { withClaimOwner } from "../lifecycle/existing-claim.ts";
-import { type AllocationRequest, isUpToDate, type Reserved, reserve } from "../lifecycle/reserve.ts";
+import { isUpToDate, reserve } from "../lifecycle/reserve.ts";
 import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,

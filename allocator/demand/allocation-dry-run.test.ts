@@ -14,8 +14,9 @@ import type { SeededRandom } from "../../test/support/random.ts";
 import { skipAllBut } from "../../test/support/runs.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";
+import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { release } from "../lifecycle/release.ts";
-import { type AllocationRequest, reserve } from "../lifecycle/reserve.ts";
+import { reserve } from "../lifecycle/reserve.ts";
 import type { Request } from "../model/address-request.ts";
 import { describeDryRun, dryRun } from "./allocation-dry-run.ts";
 

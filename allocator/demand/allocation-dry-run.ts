@@ -6,14 +6,14 @@ import type { Reading } from "../cache/read-ahead.ts";
 import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { isCooldownOver } from "../lifecycle/acquire.ts";
+import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { decide, type Mode } from "../lifecycle/claim-decision.ts";
-import type { AllocationRequest } from "../lifecycle/reserve.ts";
 import { type Claim, claimKey, isPredecessor } from "../model/claim.ts";
 import { formatAddresses, type Interfaces } from "../model/interfaces.ts";
 import { isHeldBy } from "../model/reservation.ts";
-import type { FamilyPlan } from "../planning/address-plan.ts";
 import { placesIn } from "../planning/interface-plan.ts";
+import type { FamilyPlan } from "../planning/plan.ts";
 import { addressTaken } from "../planning/refusal-messages.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */

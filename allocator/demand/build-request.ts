@@ -4,7 +4,7 @@
 import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import {
   type Claim,

@@ -15,7 +15,7 @@ import {
   reservationsOf,
   viewOf,
 } from "../../test/support/fixtures.ts";
-import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { requestFor, requestFromSpec } from "./build-request.ts";
 import { predictFromCache } from "./cache-prediction.ts";
 

@@ -3,12 +3,14 @@
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { isCooldownOver, isLeftBy } from "../lifecycle/acquire.ts";
+import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { claimConflict } from "../lifecycle/claim-conflicts.ts";
 import { holdsOf, withClaimByHand, withClaimSpec, withGiven } from "../lifecycle/existing-claim.ts";
-import { type AllocationRequest, isUpToDate } from "../lifecycle/reserve.ts";
+import { isUpToDate } from "../lifecycle/reserve.ts";
 import { claimKey, isReserved } from "../model/claim.ts";
 import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
-import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import { isAsPlanned, planAddresses } from "../planning/address-plan.ts";
+import type { Plan } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
 
 /**

@@ -3,11 +3,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, type RefusalCode, refuse } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
+import type { AllocationRequest, Reserved } from "../lifecycle/allocation-request.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { isNamesake, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
 import { withLastPod } from "../lifecycle/last-pod.ts";
-import { type AllocationRequest, type Reserved, reserve } from "../lifecycle/reserve.ts";
+import { reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
 import { type Binding, type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";

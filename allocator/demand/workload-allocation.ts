@@ -4,7 +4,7 @@
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
-import type { AllocationRequest } from "../lifecycle/reserve.ts";
+import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { EXEMPT_NAMESPACE, readRequest } from "../manifest/annotations.ts";
 import { type Fields, type KubeObject, workloadState } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";

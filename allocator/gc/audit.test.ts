@@ -10,7 +10,8 @@ import {
   reservationRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
-import { type AuditedAttachment, type AuditInput, audit } from "./audit.ts";
+import { type AuditInput, audit } from "./audit.ts";
+import type { AuditedAttachment } from "./audited-attachment.ts";
 
 const db = parsed(DB_POOL);
 const mysql = claimRecord({ addresses: addrs("10.20.0.70", "fd00:20::7") });

@@ -11,9 +11,6 @@ import { auditBlocks, auditBlockUse } from "./audit-blocks.ts";
 import type { AuditedAttachment } from "./audited-attachment.ts";
 import { defect, type Finding, pending } from "./finding.ts";
 
-export type { AuditedAttachment } from "./audited-attachment.ts";
-export type { Finding } from "./finding.ts";
-
 /** All records as of one moment. */
 export interface AuditInput {
   readonly pools: readonly Pool[];

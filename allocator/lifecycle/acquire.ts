@@ -7,7 +7,7 @@ import type { Address } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
 import { type ClaimKey, claimKey, isPredecessor } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
-import type { FamilyPlan } from "../planning/address-plan.ts";
+import type { FamilyPlan } from "../planning/plan.ts";
 import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Stored } from "../store/store.ts";
 import type { Contended, Predecessor } from "./allocation-request.ts";

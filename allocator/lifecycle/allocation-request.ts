@@ -12,7 +12,7 @@ import type {
   Identity,
   Retention,
 } from "../model/claim.ts";
-import type { AddressConstraints } from "../planning/address-plan.ts";
+import type { AddressConstraints } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
 
 /** Everything that `reserve` needs to make the claim of one identity. */

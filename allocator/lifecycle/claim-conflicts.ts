@@ -12,7 +12,7 @@ import {
 } from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
 import { formatAddresses, formatHolding, namesOf } from "../model/interfaces.ts";
-import type { AddressConstraints } from "../planning/address-plan.ts";
+import type { AddressConstraints } from "../planning/plan.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 
 /** Why the claim is not for this identity, or for nobody any more. */

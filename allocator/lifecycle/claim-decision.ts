@@ -6,7 +6,8 @@ import type { Context } from "../cache/context.ts";
 import type { Reading } from "../cache/read-ahead.ts";
 import type { Address } from "../ip/address.ts";
 import { type Claim, isReserved } from "../model/claim.ts";
-import { isAsPlanned, type Plan, planAddresses } from "../planning/address-plan.ts";
+import { isAsPlanned, planAddresses } from "../planning/address-plan.ts";
+import type { Plan } from "../planning/plan.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
 import { isSame } from "./bind.ts";
 import {

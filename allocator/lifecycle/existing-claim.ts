@@ -17,9 +17,9 @@ import {
   placesOf,
 } from "../model/interfaces.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
-import type { AddressConstraints, Plan } from "../planning/address-plan.ts";
 import { placesPlanned } from "../planning/interface-plan.ts";
 import { unconstrained } from "../planning/named-addresses.ts";
+import type { AddressConstraints, Plan } from "../planning/plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
 import { isSame } from "./bind.ts";
 import { madeByHandForOthers } from "./claim-conflicts.ts";

@@ -4,8 +4,8 @@
 import type { Context } from "../cache/context.ts";
 import { compareAddresses } from "../ip/address.ts";
 import { formatAddresses, formatHolding } from "../model/interfaces.ts";
-import type { Plan } from "../planning/address-plan.ts";
 import { placesIn } from "../planning/interface-plan.ts";
+import type { Plan } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
 import { acquireAll, afterLoss, holdCandidate, lossOf, rollback } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved } from "./allocation-request.ts";

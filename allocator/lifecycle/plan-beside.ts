@@ -6,7 +6,8 @@ import type { Reading } from "../cache/read-ahead.ts";
 import { type Address, type Family, familyOf } from "../ip/address.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
-import { type Plan, planAddresses } from "../planning/address-plan.ts";
+import { planAddresses } from "../planning/address-plan.ts";
+import type { Plan } from "../planning/plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
 
 /** The claim that is there, and how an address that is held beside it is looked at. */

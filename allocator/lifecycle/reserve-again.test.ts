@@ -22,8 +22,9 @@ import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";
 import { resolvePod } from "../demand/pod-allocation.ts";
 import { fromNumber } from "../ip/address.ts";
+import type { AllocationRequest } from "./allocation-request.ts";
 import { release } from "./release.ts";
-import { type AllocationRequest, reserve } from "./reserve.ts";
+import { reserve } from "./reserve.ts";
 
 async function take(world: World, allocation: AllocationRequest): Promise<string> {
   const got = granted(await reserve(world.context, allocation, "pod"));

@@ -18,7 +18,8 @@ import {
 import { openWorld, type World } from "../../test/support/world.ts";
 import { dryRun } from "../demand/allocation-dry-run.ts";
 import type { Claim } from "../model/claim.ts";
-import { type AllocationRequest, type Reserved, reserve } from "./reserve.ts";
+import type { AllocationRequest, Reserved } from "./allocation-request.ts";
+import { reserve } from "./reserve.ts";
 
 async function take(world: World, allocation: AllocationRequest): Promise<Reserved> {
   const got = granted(await reserve(world.context, allocation, "pod"));

@@ -7,8 +7,8 @@ import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
-import type { Plan } from "../planning/address-plan.ts";
 import { placesIn } from "../planning/interface-plan.ts";
+import type { Plan } from "../planning/plan.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import {
@@ -31,8 +31,6 @@ import { wereLeftAlone } from "./orphan-age.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
-
-export type { AllocationRequest, Reserved, Seen } from "./allocation-request.ts";
 
 /**
  * Takes what the identity needs, all families or none, and answers with its claim; the claim that is there already

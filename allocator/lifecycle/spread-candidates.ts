@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Spread } from "../cache/spread.ts";
 import { type Address, compareAddresses, toNumber } from "../ip/address.ts";
-import type { FamilyPlan } from "../planning/address-plan.ts";
-import type { Candidate } from "../planning/plan.ts";
+import type { Candidate, FamilyPlan } from "../planning/plan.ts";
 
 /** So many of the other half are passed over before one is taken as it comes. */
 const PASSED_OVER = 16;

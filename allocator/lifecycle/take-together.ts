@@ -3,7 +3,7 @@
 
 import type { Context } from "../cache/context.ts";
 import type { Claim } from "../model/claim.ts";
-import type { Candidate, FamilyPlan, Plan } from "../planning/address-plan.ts";
+import type { Candidate, FamilyPlan, Plan } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
 import type { Acquired } from "./acquire.ts";
 import type { AllocationRequest } from "./allocation-request.ts";

@@ -16,7 +16,8 @@ import { isRefusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, fromNumber } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
-import { type AddressConstraints, type Candidate, planAddresses } from "./address-plan.ts";
+import { planAddresses } from "./address-plan.ts";
+import type { AddressConstraints, Candidate } from "./plan.ts";
 
 /** A view that counts how often a planner asks for the next free number. */
 function counted(view: RecordReader): { view: RecordReader; steps: () => number } {

@@ -15,7 +15,8 @@ import type { RecordReader } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { PoolRecord } from "../pool/pool.ts";
-import { type AddressConstraints, planAddresses } from "./address-plan.ts";
+import { planAddresses } from "./address-plan.ts";
+import type { AddressConstraints } from "./plan.ts";
 
 /** The plan in words: what is kept, then the first three candidates of each family; "!" before what is asked for by name. */
 function planned(view: RecordReader, ask: Partial<AddressConstraints>): string {

@@ -34,8 +34,6 @@ import {
   poolExhausted,
 } from "./refusal-messages.ts";
 
-export type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
-
 /** Whether a claim with these addresses has exactly what the plan comes to. */
 export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Address[]): boolean {
   return (

@@ -12,7 +12,8 @@ import {
 import { isRefusal } from "../base/errors.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { PoolSpec } from "../pool/pool.ts";
-import { type AddressConstraints, planAddresses } from "./address-plan.ts";
+import { planAddresses } from "./address-plan.ts";
+import type { AddressConstraints } from "./plan.ts";
 
 /** Which pools a request leads to: "pool pool" of each family's candidates, kept addresses first. */
 function served(view: RecordReader, ask: Partial<AddressConstraints> = {}): string {

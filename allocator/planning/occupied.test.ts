@@ -16,7 +16,8 @@ import { isRefusal } from "../base/errors.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Occupant } from "../model/occupant.ts";
 import type { PoolSpec } from "../pool/pool.ts";
-import { type AddressConstraints, planAddresses } from "./address-plan.ts";
+import { planAddresses } from "./address-plan.ts";
+import type { AddressConstraints } from "./plan.ts";
 
 const POD: Occupant = { kind: "pod", namespace: "other", name: "web-7" };
 const NODE: Occupant = { kind: "node", namespace: "", name: "node-a" };

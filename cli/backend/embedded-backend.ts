@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
-import type { AuditedAttachment } from "../../allocator/gc/audit.ts";
+import type { AuditedAttachment } from "../../allocator/gc/audited-attachment.ts";
 import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";

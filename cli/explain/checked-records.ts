@@ -2,7 +2,7 @@
 // The records that `check` compares: all of them, and once more those that looked wrong.
 
 import { RecordInterner } from "../../allocator/cache/interning.ts";
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";

@@ -3,7 +3,8 @@
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
-import { type AuditInput, audit, type Finding } from "../../allocator/gc/audit.ts";
+import { type AuditInput, audit } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { defect, pending } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { Block } from "../../allocator/model/block.ts";

@@ -31,7 +31,7 @@ import {
   templateLabels,
 } from "../../allocator/demand/workload-allocation.ts";
 import type { Address } from "../../allocator/ip/address.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";

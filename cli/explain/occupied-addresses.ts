@@ -3,7 +3,7 @@
 
 import { counted } from "../../allocator/base/counted.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { pending } from "../../allocator/gc/finding.ts";
 import { type Address, type Cidr, parseAddress } from "../../allocator/ip/address.ts";
 import { fullInterval, intersection } from "../../allocator/ip/ip-range.ts";

@@ -10,7 +10,7 @@ import {
   readTemplate,
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, type Identity } from "../../allocator/model/claim.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { defect } from "../../allocator/gc/finding.ts";
 import { findOverlap } from "../../allocator/pool/overlap.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";

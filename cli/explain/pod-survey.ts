@@ -3,7 +3,7 @@
 
 import type { Labels } from "../../allocator/base/ports.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Clock } from "../../allocator/base/ports.ts";
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { PodState } from "../../allocator/model/cluster-state.ts";

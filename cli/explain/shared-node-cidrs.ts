@@ -2,7 +2,7 @@
 // CIDRs that two Nodes have, by what they say themselves and by Berth's records.
 
 import { BerthError } from "../../allocator/base/errors.ts";
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { pending } from "../../allocator/gc/finding.ts";
 import { type Cidr, parseCidr } from "../../allocator/ip/address.ts";
 import { fullInterval } from "../../allocator/ip/ip-range.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods that ask where Berth does not look: on their hosts' network, and in kube-system.
 
-import type { Finding } from "../../allocator/gc/audit.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { pending } from "../../allocator/gc/finding.ts";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";

@@ -10,14 +10,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
 import { replaySpool } from "../agent/background/spool.ts";
+import type { Answer, Handler, Outcome } from "../agent/rpc/connection.ts";
 import { type Call, NOT_ACCEPTED, STDIN_LIMIT } from "../agent/rpc/frame.ts";
-import {
-  type Answer,
-  type Handler,
-  type Outcome,
-  type SocketServer,
-  serveSocket,
-} from "../agent/rpc/server.ts";
+import { type SocketServer, serveSocket } from "../agent/rpc/server.ts";
 import { BINARY, buildClient, follow, runClient, startClient } from "./testing/client-process.ts";
 
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}]}\n';

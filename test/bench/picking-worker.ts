@@ -5,7 +5,8 @@ import { isRefusal } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import { type Address, fromNumber, parseCidr } from "../../allocator/ip/address.ts";
-import { type AddressConstraints, planAddresses } from "../../allocator/planning/address-plan.ts";
+import { planAddresses } from "../../allocator/planning/address-plan.ts";
+import type { AddressConstraints } from "../../allocator/planning/plan.ts";
 
 /** What to fill, and how often to pick. */
 export interface PickingTask {

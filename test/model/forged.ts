@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reviews that are not what they say: in another's name, for other addresses, as another kind of owner.
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import {
   admission,
   binder,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/ip/address.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { allocationOf, binder, collectionOf, collector, inventoryOf, slotAllocator } from "./actors.ts";
 import type { Actor, Scenario } from "./run.ts";

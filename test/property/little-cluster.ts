@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import type { AuditedAttachment } from "../../allocator/gc/audit.ts";
+import type { AuditedAttachment } from "../../allocator/gc/audited-attachment.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import type { AttachmentKey, PodRef } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";

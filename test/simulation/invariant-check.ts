@@ -2,7 +2,8 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { isOwnedIn } from "../../allocator/cache/block-index.ts";
-import { type AuditedAttachment, audit } from "../../allocator/gc/audit.ts";
+import { audit } from "../../allocator/gc/audit.ts";
+import type { AuditedAttachment } from "../../allocator/gc/audited-attachment.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { type Block, isReturned, returnedOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";

@@ -2,7 +2,7 @@
 // Complete allocation requests of identities, as admission makes them.
 
 import { type AllocationInput, requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import type { Request } from "../../allocator/model/address-request.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { addr, applicantOf, granted, namespaceFacts } from "./fixtures.ts";

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { isRefusal } from "../../allocator/base/errors.ts";
-import { type AuditedAttachment, audit, type Finding } from "../../allocator/gc/audit.ts";
+import { audit } from "../../allocator/gc/audit.ts";
+import type { AuditedAttachment } from "../../allocator/gc/audited-attachment.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { parsePool } from "../../allocator/pool/pool.ts";
 import type { World } from "./world.ts";
 

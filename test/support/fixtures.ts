@@ -20,7 +20,7 @@ import type {
   WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
-import type { AddressConstraints } from "../../allocator/planning/address-plan.ts";
+import type { AddressConstraints } from "../../allocator/planning/plan.ts";
 import { type Pool, type PoolRecord, type PoolSpec, parsePool } from "../../allocator/pool/pool.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
 import type { Kind, Records, Stored } from "../../allocator/store/store.ts";

@@ -12,9 +12,9 @@ import {
 } from "../../allocator/demand/allocation-dry-run.ts";
 import { fallenBack } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey, hadPod } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";

@@ -14,8 +14,9 @@ import {
 import { allocateSlot } from "../../allocator/demand/slots.ts";
 import { cappedTtl, fallenBack, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import type { Reserved } from "../../allocator/lifecycle/allocation-request.ts";
 import { isHeldForAnother } from "../../allocator/lifecycle/claim-conflicts.ts";
-import { type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,

@@ -12,8 +12,9 @@ import {
   type Template,
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
+import type { AllocationRequest, Reserved } from "../../allocator/lifecycle/allocation-request.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
-import { type AllocationRequest, type Reserved, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type AddressEntry, requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import type { Reserved } from "../../allocator/lifecycle/reserve.ts";
+import type { Reserved } from "../../allocator/lifecycle/allocation-request.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { addrs, claimRecord, storedAs } from "../../test/support/fixtures.ts";

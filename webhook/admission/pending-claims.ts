@@ -5,7 +5,7 @@ import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
-import type { Reserved } from "../../allocator/lifecycle/reserve.ts";
+import type { Reserved } from "../../allocator/lifecycle/allocation-request.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { namesOf, placesOf } from "../../allocator/model/interfaces.ts";

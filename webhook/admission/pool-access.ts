@@ -3,7 +3,7 @@
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { podTemplate } from "../../allocator/demand/workload-allocation.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import type { Fields, KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { poolsNamed } from "../../allocator/model/address-request.ts";
 import { poolNameIn } from "../../allocator/planning/pool-sources.ts";

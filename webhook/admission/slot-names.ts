@@ -2,9 +2,9 @@
 // The claims of a set's slots have names that a pod, a workload or a person may choose as well. Whoever takes one takes the slot from the set.
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { namesake } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/reserve.ts";
 import { type Claim, type ClaimKey, claimKey, type Identity } from "../../allocator/model/claim.ts";
 import { nameOfOrdinal } from "../../allocator/model/claim-workload.ts";
 import { placeInSet } from "../../allocator/model/identity.ts";

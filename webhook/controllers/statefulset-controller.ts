@@ -10,8 +10,9 @@ import {
   readTemplate,
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { isKeptForOwner, neededBy } from "../../allocator/lifecycle/claim-owner.ts";
-import { type AllocationRequest, reserve } from "../../allocator/lifecycle/reserve.ts";
+import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";

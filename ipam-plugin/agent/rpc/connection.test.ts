@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { encodeCall } from "../testing/client-frames.ts";
 import { ACK, callOf, fine, SocketBench, slowHandler, until } from "../testing/socket-bench.ts";
+import type { Handler, Outcome } from "./connection.ts";
 import type { Call } from "./frame.ts";
-import type { Handler, Outcome } from "./server.ts";
 
 describe("a connection to the agent's socket", () => {
   let bench: SocketBench;

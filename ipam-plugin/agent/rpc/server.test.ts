@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { decodeReply, encodeCall } from "../testing/client-frames.ts";
 import { ACK, callOf, fine, SocketBench, slowHandler, until } from "../testing/socket-bench.ts";
+import type { Outcome } from "./connection.ts";
 import { NOT_ACCEPTED, STDIN_LIMIT } from "./frame.ts";
-import { type Outcome, serveSocket } from "./server.ts";
+import { serveSocket } from "./server.ts";
 
 describe("agent's socket", () => {
   let bench: SocketBench;

@@ -9,9 +9,6 @@ import { listenPrivately } from "../../../system/private-socket.ts";
 import { Connection, type Handler, type MemoryBudget } from "./connection.ts";
 import { REQUEST_LIMIT } from "./frame.ts";
 
-export type { Answer, Handler, Outcome } from "./connection.ts";
-export type { Call } from "./frame.ts";
-
 interface SocketOptions {
   /** Of the unix socket; its folder is made if there is none. */
   readonly path: string;

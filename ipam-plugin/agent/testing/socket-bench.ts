@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
+import type { Answer, Handler, Outcome } from "../rpc/connection.ts";
 import type { Call, Reply } from "../rpc/frame.ts";
-import { type Answer, type Handler, type Outcome, type SocketServer, serveSocket } from "../rpc/server.ts";
+import { type SocketServer, serveSocket } from "../rpc/server.ts";
 import { decodeReply } from "./client-frames.ts";
 
 export const ACK = Buffer.of(6);

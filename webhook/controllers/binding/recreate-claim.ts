@@ -7,7 +7,7 @@ import {
   settleAnswer,
 } from "../../../allocator/demand/admitted-pod.ts";
 import { allocateSlot } from "../../../allocator/demand/slots.ts";
-import type { Reserved } from "../../../allocator/lifecycle/reserve.ts";
+import type { Reserved } from "../../../allocator/lifecycle/allocation-request.ts";
 import { podMetadata, readObject } from "../../../allocator/manifest/kubernetes-object.ts";
 import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import { Client } from "../../../kube/api/client.ts";
