@@ -82,7 +82,7 @@ export async function takeOver(
 /**
  * The node's record, which says of which Node object it is: only from then on may that object be told of the CIDR. Whoever takes the
  * record from a node that is gone compares with a revision from before he saw that it was, so one of the two finds the other.
- * `isTold`: the object names the CIDR already, so that what is not granted yet is its all the same.
+ * `isWritten`: the object names the CIDR already, so that what is not granted yet is its all the same.
  */
 export async function ownedAs(
   store: Store,

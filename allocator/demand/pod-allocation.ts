@@ -100,7 +100,7 @@ export async function readPodAs(
   };
 }
 
-/** Undefined: it is not there, or not known, and no matter. */
+/** Undefined: the workload does not exist or is not tracked. */
 async function workloadFor(
   inventory: Pick<ClusterState, "workload">,
   { identity }: PodIdentity,

@@ -21,7 +21,7 @@ export interface BindTarget {
   readonly seenAt?: Pick<ClaimAttachment, "netns" | "bootID">;
   /** What its agent says of that one when the claim, bound to it, is as it needs it: written with the binding, if the store can. */
   readonly attachedTo?: (bound: Claim) => ClaimAttachment | undefined;
-  /** The addresses that it was admitted with, as its annotation has them (`toldOf`); absent when it does not say. */
+  /** The addresses that it was admitted with, as its annotation `berth.dev/addresses` has them; absent when it does not say. */
   readonly assigned?: readonly string[];
 }
 

@@ -6,8 +6,9 @@ import type { CniError } from "./errors.ts";
 import type { Fields } from "./json-fields.ts";
 
 /**
- * The MAC address that the interface is going to have, where somebody says it: an IPAM plugin runs while the interface is made, and its result has none. Main plugins, and
- * `tuning` behind them, take it of runtimeConfig, then of CNI_ARGS; between the two `bridge` takes args.cni.mac, and after both `macvlan` its own `mac`.
+ * The MAC address that the interface is going to have, where the call says it: an IPAM plugin runs before the interface is
+ * complete, and returns none itself. Main plugins, and `tuning` behind them, read runtimeConfig, then CNI_ARGS; `bridge` reads
+ * args.cni.mac between the two, `macvlan` its own `mac` after both.
  */
 export function readMac(fields: Fields, args: CniArgs): string | undefined | CniError {
   const type = fields.text("type");

@@ -45,7 +45,6 @@ export interface Owners {
   isThere(namespace: string, owner: PodOwner): Promise<boolean>;
 }
 
-/** What the admission decisions work with. */
 /** Which nodes' CIDRs the installation gives. */
 export interface NodeUse {
   /** Families of Nodes' `spec.podCIDRs`; none: it gives none. */
@@ -54,6 +53,7 @@ export interface NodeUse {
   readonly cilium: string | undefined;
 }
 
+/** What the admission decisions work with. */
 export interface AdmissionContext {
   readonly context: Context;
   readonly inventory: ClusterState;

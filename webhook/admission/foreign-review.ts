@@ -62,8 +62,8 @@ export async function ownPod(
 }
 
 /**
- * What is left to another system, as the administrator wants it, interfaces that nothing makes, keys that are nearly another system's, and MAC addresses of the pod or template that are not `kept`: they have
- * nothing to do with which address a pod has.
+ * Judges what does not decide which address a pod gets: requests that are left to another system (warned of or refused, as the
+ * administrator wants it), interfaces that nothing makes, keys that are nearly another system's, and MAC addresses that are not `kept`.
  */
 export function judgeAside(
   { context: { view }, dialects, embedded, foreignRequests: choice = "warn" }: AdmissionContext,

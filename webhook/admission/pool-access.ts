@@ -16,8 +16,8 @@ import { isAllowed, KnownAccess, reviewAccess } from "./access-reviews.ts";
 import type { AdmissionContext, PoolAccess, ServiceAccount } from "./admission-context.ts";
 
 /**
- * The intents, with those of the pools that need the verb `use` which the account of the pod (or template) has. Pools
- * that the intents cannot come to are not asked about. On the embedded stack nobody has the verb.
+ * The requests, each with the pools that need the verb `use` and for which the account of the pod (or template) has it. Pools
+ * that no request can lead to are not asked about. On the embedded stack nobody has the verb.
  */
 export async function withUsablePools(
   { access, context }: Pick<AdmissionContext, "access" | "context">,

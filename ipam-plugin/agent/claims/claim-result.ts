@@ -118,14 +118,17 @@ export function changed(key: string): Refusal {
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
-/** For a pod that asked for nothing, on a network with pools, and is called like an ordinal or a slot that has a claim. */
+/** For a pod without a request, on a network with pools, whose name is that of an ordinal or a slot that has a claim. */
 export function ofWorkload(claim: Claim, pools: readonly string[]): Refusal {
   const key = claimKey(claim);
   const words = `claim ${key} is kept for ${describeIdentity(claim.identity)}, and this pod did not ask for it: it gets no address of ${pools.join(", ")} under this name before the claim is released; wait, or give this pod another name`;
   return refuse("CLAIM_BUSY", words, { claim: key });
 }
 
-/** For a pod that asked and was never admitted, or whose claim was released while it lived. `inOthers`: it asked in other systems' annotations only, so it may have been left to them. */
+/**
+ * For a pod that asked and was never admitted, or whose claim was released while it lived. `inOthers`: it asked in other
+ * systems' annotations only, so it may have been left to them.
+ */
 export function missing(pod: Pick<PodRef, "namespace" | "name">, inOthers = false): Refusal {
   const key = `${pod.namespace}/${pod.name}`;
   const why = inOthers
