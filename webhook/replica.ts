@@ -10,7 +10,6 @@ import type { Connection } from "../kube/api/connection.ts";
 import { withRequestMetrics } from "../kube/api/metered-connection.ts";
 import { EventRecorder } from "../kube/controller/event-recorder.ts";
 import { kubeEventSink } from "../kube/controller/event-sink.ts";
-import type { LeaseTimings } from "../kube/controller/leader-election.ts";
 import manifest from "../package.json" with { type: "json" };
 import { limitedLogger } from "../system/limited-logger.ts";
 import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
@@ -89,8 +88,6 @@ interface WebhookOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Those of the Kubernetes components if absent. */
-  readonly leaseTimings?: LeaseTimings;
 }
 
 export interface ClusterWebhook {
@@ -223,12 +220,11 @@ function startControllers(
   const { refusalsNameAll = false } = options;
   const { clientAuthority, reviewersBy: limited = "nothing" } = options;
   const reviewersBy = clientAuthority === undefined ? limited : "ClientCertificate";
-  const { connection, namespace, podName, clock, random, log, leaseTimings } = options;
+  const { connection, namespace, podName, clock, random, log } = options;
   const leadership = startLeadership({
     ...{ connection, namespace, clock, random, log },
     name: LEASE,
     identity: `${podName}_${random.token()}`, // a container that starts again has the same name
-    ...(leaseTimings === undefined ? {} : { timings: leaseTimings }),
   });
   closers.push(() => leadership.close());
   metrics.gauge("berth_leader", () => [{ labels: {}, value: leadership.leads() ? 1 : 0 }]);

@@ -32,8 +32,8 @@ export function text(longest = 253): Validator {
 }
 
 /** Text of one form; `example` goes into the message. */
-export function textLike(form: RegExp, example: string, longest = 253): Validator {
-  const anyText = text(longest);
+export function textLike(form: RegExp, example: string): Validator {
+  const anyText = text();
   return (value, field) => {
     const refusal = anyText(value, field);
     if (refusal !== undefined || form.test(String(value))) return refusal;
