@@ -7,7 +7,7 @@ import { openWorld, type World } from "../../test/support/world.ts";
 import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import type { Request } from "../model/address-request.ts";
-import type { Claim } from "../model/claim.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
 import type { Store } from "../store/store.ts";
 import { dryRun } from "./allocation-dry-run.ts";
 import type { AllocationInput } from "./build-request.ts";
@@ -76,10 +76,11 @@ describe("a pod that is only sticky", () => {
       const would = granted(await dryRun(world.context, resolved));
       assert.deepEqual(would.addresses, [{ address: "10.20.0.70", pool: "db", held: reserved }]);
       assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "satisfied" : "try");
-      const { claim, fresh } = granted(await reserve(world.context, resolved, "pod"));
+      const before = world.context.view.claim(claimKey(resolved.key));
+      const { claim } = granted(await reserve(world.context, resolved, "pod"));
       assert.deepEqual(claim.record.addresses, ["10.20.0.70"]);
       assert.equal(claim.record.retention.whenDeleted, "Retain");
-      assert.equal(fresh, !reserved);
+      assert.equal(claim.revision === before?.revision, reserved);
       await assertClean(world);
     });
   }

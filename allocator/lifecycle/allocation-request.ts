@@ -82,8 +82,6 @@ export interface Reserved {
   readonly held: readonly Address[];
   /** From here the claim waits for the pod of this call: it was made, held, or given more time. */
   readonly waits: boolean;
-  /** Made or changed by this call; otherwise it stood already. */
-  readonly fresh: boolean;
   /** Made by this call: whoever has the claim since has another revision of it. */
   readonly made: boolean;
 }

@@ -15,7 +15,7 @@ import { HOLD_TIMEOUT_MS } from "./bind.ts";
 export function heldAddresses(claim: Stored<"claim">): Reserved {
   const { addresses } = claim.record;
   const assigned = formatHolding(claim.record);
-  return { kind: "reserved", claim, addresses, assigned, held: [], waits: false, fresh: false, made: false };
+  return { kind: "reserved", claim, addresses, assigned, held: [], waits: false, made: false };
 }
 
 /**
@@ -58,7 +58,7 @@ export async function wait(context: Context, known: Stored<"claim">): Promise<At
   if (!young || known.record.handMade === true || !waitsLong(known, now)) return heldAddresses(known);
   const replaced = await context.store.replace("claim", known, { ...known.record, admittedAt: now });
   if (replaced.kind !== "replaced") return { kind: "again" };
-  return { ...heldAddresses(replaced.stored), waits: true, fresh: true };
+  return { ...heldAddresses(replaced.stored), waits: true };
 }
 
 /** Its time to wait for a pod is half over. */

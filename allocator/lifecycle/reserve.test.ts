@@ -55,8 +55,8 @@ describe("reserve for a new identity", () => {
   it("makes its claim and its reservations, of one nonce", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", { pools: ["db"] });
-    const { claim, fresh } = await take(world, allocation);
-    assert.equal(fresh, true);
+    const { claim, made } = await take(world, allocation);
+    assert.equal(made, true);
     const { nonce, addresses } = claim.record;
     assert.match(nonce, /^[a-z2-7]{26}$/);
     assert.match(addresses.join(" "), /^10\.20\.0\.\d+ fd00:20::[0-9a-f:]+$/);
@@ -83,11 +83,12 @@ describe("reserve for a new identity", () => {
   it("costs two writes, and none once its claim stands", async () => {
     const { world, store } = await counting();
     await using _ = world;
-    await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
+    const { claim } = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
     assert.deepEqual([store.writes, store.reads <= 2], [2, true]);
     const before = world.dump();
     const again = await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.70")));
-    assert.deepEqual([store.writes, store.reads <= 2, again.fresh], [2, true, false]);
+    assert.deepEqual([store.writes, store.reads <= 2], [2, true]);
+    assert.equal(again.claim.revision, claim.revision);
     assert.equal(world.dump(), before);
   });
 
@@ -189,23 +190,22 @@ describe("reserve for an identity that has its claim", () => {
     await change(world, "shop/mysql-0", { retained: { since: 5, because: "scaled" } });
     const retention = { whenDeleted: "Retain" as const };
     const wanted = ordinalAllocation(world, "mysql-0", { ...entries("10.20.0.70"), retention }, "u-2");
-    const { claim, fresh } = await take(world, wanted);
-    assert.equal(fresh, true);
+    const { claim } = await take(world, wanted);
     assert.equal(claim.record.retained, undefined);
     assert.equal(claim.record.identity.uid, "u-2");
     assert.equal(claim.record.retention.whenDeleted, "Retain");
-    assert.equal((await take(world, wanted)).fresh, false);
+    assert.equal((await take(world, wanted)).claim.revision, claim.revision);
   });
 
   it("notes the admission again when its pod is long in coming", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
-    await take(world, allocation);
+    const first = await take(world, allocation);
     world.clock.advance(60_000);
-    assert.equal((await take(world, allocation)).fresh, false);
+    assert.equal((await take(world, allocation)).claim.revision, first.claim.revision);
     world.clock.advance(1);
-    const { claim, fresh } = await take(world, allocation);
-    assert.deepEqual([fresh, claim.record.admittedAt], [true, world.clock.now()]);
+    const { claim } = await take(world, allocation);
+    assert.equal(claim.record.admittedAt, world.clock.now());
   });
 
   it("never takes a binding away", async () => {
@@ -261,7 +261,7 @@ describe("reserve for a claim made by hand", () => {
     assert.deepEqual([addresses.length, nonce.length, admittedAt], [1, 26, world.clock.now()]);
     await assertClean(world);
     const again = podAllocation(world, "licence", { pools: ["db"], families: ["IPv4"], sticky: true });
-    assert.equal((await take(world, again)).fresh, false);
+    assert.equal((await take(world, again)).claim.revision, claim.revision);
   });
 
   it("leaves it as it is when it cannot be had", async () => {

@@ -236,7 +236,7 @@ async function withinQuota(
   const made = before === undefined;
   const beyond = took.length === 0 ? undefined : await quotaExceededNow(context, written.record, took);
   if (beyond === undefined || (await takenBack(context, written, before)) === "kept")
-    return { ...heldAddresses(written), fresh: true, made, waits: made };
+    return { ...heldAddresses(written), made, waits: made };
   await rollback(context, took);
   return beyond;
 }
