@@ -5,7 +5,7 @@ import type { Context } from "../cache/context.ts";
 import { isCooldownOver, isLeftBy } from "../lifecycle/acquire.ts";
 import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { claimConflict } from "../lifecycle/claim-conflicts.ts";
-import { holdsOf, withClaimByHand, withClaimSpec, withGiven } from "../lifecycle/existing-claim.ts";
+import { constraintsWithClaim, withClaimByHand, withClaimSpec } from "../lifecycle/existing-claim.ts";
 import { isUpToDate } from "../lifecycle/reserve.ts";
 import { claimKey, isReserved } from "../model/claim.ts";
 import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
@@ -30,10 +30,7 @@ export function predictFromCache(
   if (barred !== undefined) return barred;
   const allocation = withClaimByHand(view, said, claim);
   if (isRefusal(allocation)) return allocation;
-  const plan = planAddresses(view, {
-    ...withGiven(allocation, claim),
-    holds: claim === undefined ? [] : holdsOf(claim),
-  });
+  const plan = planAddresses(view, constraintsWithClaim(allocation, claim));
   if (isRefusal(plan)) return plan;
   const refusal = takenAlready(context, allocation, plan);
   if (refusal !== undefined) return refusal;
@@ -48,7 +45,7 @@ export function isSatisfied({ view }: Pick<Context, "view">, resolved: Allocatio
   if (claim === undefined || !isReserved(claim)) return false;
   const allocation = withClaimByHand(view, withClaimSpec(resolved, claim), claim);
   if (isRefusal(allocation)) return false;
-  const plan = planAddresses(view, { ...withGiven(allocation, claim), holds: holdsOf(claim) });
+  const plan = planAddresses(view, constraintsWithClaim(allocation, claim));
   return !isRefusal(plan) && isAsPlanned(plan, claim.addresses);
 }
 

@@ -19,12 +19,11 @@ import {
   userClaimConflict,
 } from "./claim-conflicts.ts";
 import {
-  holdsOf,
+  constraintsWithClaim,
   isRewired,
   withClaimByHand,
   withClaimOwner,
   withClaimSpec,
-  withGiven,
 } from "./existing-claim.ts";
 import { planBeside } from "./plan-beside.ts";
 
@@ -86,11 +85,8 @@ async function planFor(
   now: { readonly claim: Claim | undefined; readonly held: readonly Address[]; readonly mode: Mode },
 ): Promise<Plan | Refusal> {
   const { claim, held, mode } = now;
-  const constraints = withGiven(allocation, claim);
-  const direct = planAddresses(context.view, {
-    ...constraints,
-    holds: claim === undefined ? held : holdsOf(claim, held),
-  });
+  const constraints = constraintsWithClaim(allocation, claim, held);
+  const direct = planAddresses(context.view, constraints);
   if (mode.seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
   return await planBeside(
     context,

@@ -49,11 +49,19 @@ function constraintsOfClaim(constraints: AddressConstraints, claim: Claim): Addr
   };
 }
 
-/** What a claim was given for a request it keeps as long as the request is the same, also if that was another address. */
-export function withGiven(allocation: AllocationRequest, claim: Claim | undefined): AddressConstraints {
+/**
+ * The request's constraints, with what the claim has: `held`, of which it may rely on each. What it was given for a request it keeps
+ * as long as the request is the same, also if that was another address.
+ */
+export function constraintsWithClaim(
+  allocation: AllocationRequest,
+  claim: Claim | undefined,
+  held: readonly Address[] = claim?.addresses ?? [],
+): AddressConstraints {
   const { request } = allocation;
   const heldOn = claim && (placesOf(claim) ?? { [FIRST_INTERFACE]: claim.addresses });
-  const constraints = { ...allocation.constraints, ...(heldOn && { heldOn }) };
+  const holds = claim === undefined ? held : holdsOf(claim, held);
+  const constraints = { ...allocation.constraints, ...(heldOn && { heldOn }), holds };
   const isSameRequest = claim !== undefined && isDeepStrictEqual(claim.request, request);
   return constraints.fallback === undefined || !isSameRequest
     ? constraints
@@ -64,7 +72,7 @@ export function withGiven(allocation: AllocationRequest, claim: Claim | undefine
  * The addresses that the claim has already, as the plan counts them. Those of the first interface come first: a request that names no
  * interface keeps one of each family.
  */
-export function holdsOf(claim: Claim, held: readonly Address[] = claim.addresses): readonly Address[] {
+function holdsOf(claim: Claim, held: readonly Address[]): readonly Address[] {
   const first = addressesOn(claim, FIRST_INTERFACE);
   return first === undefined
     ? held
@@ -86,16 +94,8 @@ function exactlyOf({ familyPlans }: Plan): readonly Address[] {
   );
 }
 
-/** Of a request, what a claim may say in its place. */
-interface Constrained {
-  readonly request: Claim["request"];
-  readonly retention: Claim["retention"];
-  readonly constraints: AddressConstraints;
-  readonly followsClaim?: "any" | "handMade";
-}
-
 /** The request with the existing claim's spec, where it follows that. A request built from the cache may be about an older claim of the same name. */
-export function withClaimSpec<T extends Constrained>(allocation: T, claim: Claim | undefined): T {
+export function withClaimSpec(allocation: AllocationRequest, claim: Claim | undefined): AllocationRequest {
   const { followsClaim } = allocation;
   if (followsClaim === undefined || claim === undefined) return allocation;
   if (followsClaim === "handMade" && claim.handMade !== true) return allocation;
