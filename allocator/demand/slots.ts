@@ -7,7 +7,7 @@ import type { AllocationRequest, Reserved } from "../lifecycle/allocation-reques
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { isNamesake, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
-import { withLastPod } from "../lifecycle/last-pod.ts";
+import { withLastPod } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
 import { type Binding, type Claim, claimKey } from "../model/claim.ts";

@@ -22,7 +22,7 @@ export interface Finding {
     | "unclaimed-use" // a live sandbox with addresses of a claim that is gone or has others
     | "half-released" // a claim on its way out
     | "unreserved-request" // a claim made by hand that has no addresses yet
-    | "pool-overlap" // two pools that have addresses in common, or one the other's gateway (cli/explain/overlapping-pools.ts)
+    | "pool-overlap" // two pools that have addresses in common, or one the other's gateway (cli/explain/consistency-check.ts)
     // not of the records alone:
     | "unread" // a record that cannot be read
     | "journal-refused" // a stack would not start on the folder: another journal has served since the host booted
@@ -30,7 +30,7 @@ export interface Finding {
     | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
     | "of-another" // the same, and the claim of its name is another identity's
     | "in-use" // addresses of a pool that others have, and not from Berth (cli/explain/occupied-addresses.ts)
-    | "asks-in-vain" // a pod that asks where Berth does not look (cli/explain/vain-requests.ts)
+    | "asks-in-vain" // a pod that asks where Berth does not look (cli/explain/pod-survey.ts)
     | "shared-cidr" // two nodes have CIDRs that share addresses (cli/explain/shared-node-cidrs.ts)
     | "two-holders" // the same, and a claim has the address too
     | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)

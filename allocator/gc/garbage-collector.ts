@@ -3,8 +3,7 @@
 import { assertNever, isStoreFault, messageOf } from "../base/errors.ts";
 import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
-import { withLastPod } from "../lifecycle/last-pod.ts";
-import { release } from "../lifecycle/release.ts";
+import { release, withLastPod } from "../lifecycle/release.ts";
 import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
 import { RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal, type RefusalCode } from "../../allocator/base/errors.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Occupied } from "../../allocator/planning/occupied.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
@@ -8,15 +8,20 @@ import { holdingsOf } from "../apply/object-addresses.ts";
 import { type Subject, subjectOf, titleAsWritten, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
+import type { Backend } from "../backend/backend.ts";
 import { hostOccupants } from "../backend/host-occupants.ts";
-import { PodForecast } from "../explain/dry-run.ts";
+import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import { DATA, DRY_RUN, ETCD_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
-import { withPoolsOfFiles } from "./rehearsal.ts";
-
 import { withReviews } from "./reviews.ts";
+
+/** Refusals that other pools would turn into something else. */
+const BY_POOLS: ReadonlySet<string> = new Set<RefusalCode>([
+  ...(["ADDRESS_OUTSIDE", "ADDRESS_EXCLUDED", "POOL_UNKNOWN", "POOL_DISABLED", "POOL_FORBIDDEN"] as const),
+  ...(["NODE_MISMATCH", "POOL_EXHAUSTED", "FAMILY_UNAVAILABLE", "LIMIT_REACHED"] as const),
+]);
 
 /** `berthctl apply`: what `kubectl apply` is to a cluster. */
 export const apply: Command = {
@@ -151,4 +156,31 @@ async function disputeIn(
   if (isRefusal(read)) return undefined;
   const outcomes = (await forecast.of(read)).map(({ outcome }) => outcome);
   return submitted.verb === "created" ? outcomes.find(isRefusal) : undefined;
+}
+
+/**
+ * What would become of the object if the pools that were sent before it were there: the webhook keeps nothing of a dry run, and does
+ * not know them. Undefined: what was answered stands.
+ */
+async function withPoolsOfFiles(
+  { forecast, world }: { readonly forecast: PodForecast; readonly world: Backend["world"] },
+  { json }: Pick<Subject, "json">,
+  answered: Submitted,
+): Promise<Submitted | undefined> {
+  if (answered.kind !== "refused" || !BY_POOLS.has(answered.code) || !forecast.carriesPools) return undefined;
+  const read = readObject(json);
+  if (isRefusal(read)) return undefined;
+  const { judgeManifest } = await import("../explain/manifest-rules.ts");
+  const { refusal } = await judgeManifest(forecast.view, world, read);
+  const rows = refusal === undefined ? await forecast.of(read) : [];
+  const why = refusal ?? rows.map(({ outcome }) => outcome).find(isRefusal);
+  if (why !== undefined) return { ...answered, why: why.message, code: why.code };
+  const warnings = rows.flatMap(wordsOf);
+  return { kind: "done", verb: "created", object: json, warnings: [...answered.warnings, ...warnings] };
+}
+
+function wordsOf({ subject, outcome }: DryRunner): string[] {
+  if (isRefusal(outcome) || outcome.kind === "nothing") return [];
+  const each = outcome.addresses.map(({ address, pool }) => `${address} from pool ${pool}`);
+  return [`${subject} would get ${each.join(" and ")}, with the pools of these files`];
 }

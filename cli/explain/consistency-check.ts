@@ -4,11 +4,11 @@ import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import { type AuditInput, audit } from "../../allocator/gc/audit.ts";
-import type { Finding } from "../../allocator/gc/finding.ts";
-import { defect, pending } from "../../allocator/gc/finding.ts";
+import { defect, type Finding, pending } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { Block } from "../../allocator/model/block.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
+import { findOverlap } from "../../allocator/pool/overlap.ts";
 import { type Pool, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { Backend } from "../backend/backend.ts";
@@ -17,7 +17,6 @@ import type { UnreadRecord } from "../backend/unread-records.ts";
 import { isUntouched, keysOf, partOf, type Reading, readAgain, readAll } from "./checked-records.ts";
 import { inUseByOthers, surroundingsWith } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
-import { overlappingPools } from "./overlapping-pools.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { sharedNodeCidrs } from "./shared-node-cidrs.ts";
@@ -208,4 +207,16 @@ function countsOf({ pools, claims, reservations, blocks, uses }: Reading): Check
     ...(blocks.length === 0 ? {} : { blocks: blocks.length }),
     attachments: uses.length,
   };
+}
+
+/** Two replicas that review two pools at the same moment may let both pass. One finding for each pair. */
+function overlappingPools(pools: readonly Pool[]): Finding[] {
+  return pools.flatMap((pool, n) =>
+    pools.slice(0, n).flatMap((other) => {
+      const refusal = findOverlap([other], pool);
+      if (refusal === undefined) return [];
+      const words = `${refusal.message}, or set spec.disabled: true on one and delete it once nothing of it is in use`;
+      return [defect("pool-overlap", pool.name, words)];
+    }),
+  );
 }

@@ -3,15 +3,16 @@
 
 import type { Labels } from "../../allocator/base/ports.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
-import type { Finding } from "../../allocator/gc/finding.ts";
+import { type Finding, pending } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
-import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
+import { requestsOfHost, requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
 import type { PodState } from "../../allocator/model/cluster-state.ts";
 import type { Objects } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { kubeletsAddresses } from "../backend/reported-addresses.ts";
-import { vainRequestOf } from "./vain-requests.ts";
+import { isMirror } from "./diagnosis.ts";
 
 /** What is kept of a pod. */
 export interface SurveyedPod {
@@ -62,4 +63,15 @@ export function surveyed(pod: KubeObject): SurveyedPod {
 function addressesOf(pod: KubeObject): readonly Address[] {
   if (pod.spec.flag("hostNetwork") || podState(pod).ended) return NO_ADDRESSES;
   return [...kubeletsAddresses(pod)];
+}
+
+/** Of a pod that asks where Berth does not look: on its host's network, or in kube-system. Undefined: it asks for nothing, or where it is heard. */
+function vainRequestOf(pod: KubeObject): Finding | undefined {
+  const { namespace, name, annotations } = pod.metadata;
+  if (isMirror(pod) || podState(pod).ended) return undefined;
+  const isSystem = namespace === EXEMPT_NAMESPACE;
+  if (!isSystem && !pod.spec.flag("hostNetwork")) return undefined;
+  const [words] = isSystem ? requestsOfSystem(annotations) : requestsOfHost(annotations);
+  const subject = `${namespace}/${name}`;
+  return words === undefined ? undefined : pending("asks-in-vain", subject, `pod ${subject}: ${words}`);
 }

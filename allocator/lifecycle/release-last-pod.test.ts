@@ -5,7 +5,7 @@ import { attachmentOf, bindingTo, claimRecord, DB_POOL } from "../../test/suppor
 import { openWorld } from "../../test/support/world.ts";
 import { type Claim, hadPod } from "../model/claim.ts";
 import { isDetached } from "./bind.ts";
-import { withLastPod } from "./last-pod.ts";
+import { withLastPod } from "./release.ts";
 
 describe("a claim whose binding is taken away", () => {
   const cases: readonly (readonly [string, Partial<Claim>, boolean])[] = [
