@@ -25,9 +25,7 @@ export async function warningsOfDefaultPools(
   const again = first.length > 0 && (await catchUp?.()) === true;
   const found = again ? objections(view, object) : first;
   const caller = { user, namespace: object.metadata.name };
-  const words = await Promise.all(
-    found.map(async (one) => (access === undefined ? one : await disclosed({ view, access }, caller, one))),
-  );
+  const words = await Promise.all(found.map((one) => disclosed({ view, access }, caller, one)));
   const warnings = words.map(
     ({ message }) => `annotation ${POOLS}: ${message}; until then its pods are refused`,
   );

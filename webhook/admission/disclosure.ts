@@ -120,14 +120,14 @@ function noOpenPool(view: RecordReader, namespace: string): Refusal {
 /** Their refusals become events of the object's namespace, which whoever reads that namespace reads. */
 const CONTROLLERS = /^system:(?:kube-controller-manager$|serviceaccount:kube-system:)/;
 
-/** The refusal as this caller may read it. */
+/** The refusal as this caller may read it; without `access` everybody may read all of it. */
 export async function disclosed(
-  { view, access }: { readonly view: RecordReader; readonly access: ReadAccess },
+  { view, access }: { readonly view: RecordReader; readonly access: ReadAccess | undefined },
   { user, namespace }: { readonly user: UserInfo; readonly namespace: string },
   refusal: Refusal,
 ): Promise<Refusal> {
   const subject = subjectOf(refusal, namespace);
-  if (subject === undefined) return refusal;
+  if (access === undefined || subject === undefined) return refusal;
   const may = !CONTROLLERS.test(user.username) && (await access.mayRead(user, subject));
   return may ? refusal : withheld(view, refusal, namespace);
 }

@@ -27,7 +27,6 @@ export function createHandlers(admission: AdmissionContext): Readonly<Record<Rou
 
 /** Refusals in the words that whoever asks may read. */
 function disclosing({ readAccess: access, context }: AdmissionContext, handler: Handler): Handler {
-  if (access === undefined) return handler;
   return async (request, signal) => {
     const response = await handler(request, signal);
     const refusal = refusalOf(response);

@@ -48,18 +48,11 @@ export async function judgePools(
   const stale = first?.isWarning === true && (await admission.catchUp?.()) === true;
   const { refusal, isWarning } = (stale ? verdict() : first) ?? {};
   if (refusal === undefined) return [];
-  const disclosed = await refusalFor(admission, request, refusal);
-  const isWithheld = disclosed !== refusal && disclosed.code === "POOL_FORBIDDEN";
+  const { userInfo: user, namespace } = request;
+  const shown = await disclosed({ view, access: admission.readAccess }, { user, namespace }, refusal);
+  const isWithheld = shown !== refusal && shown.code === "POOL_FORBIDDEN";
   if (isWarning !== true && !isWithheld) return refusal;
-  return [`the pods of this ${object.kind} would be refused now: ${disclosed.message}`];
-}
-
-async function refusalFor(
-  { readAccess: access, context: { view } }: AdmissionContext,
-  { userInfo: user, namespace }: AdmissionRequest,
-  refusal: Refusal,
-): Promise<Refusal> {
-  return access === undefined ? refusal : await disclosed({ view, access }, { user, namespace }, refusal);
+  return [`the pods of this ${object.kind} would be refused now: ${shown.message}`];
 }
 
 interface Change {
@@ -98,17 +91,11 @@ function objectionTo(view: RecordReader, { key, constraints }: AllocationRequest
   const plan = planAddresses(view, { ...constraints, ...holds });
   if (isRefusal(plan)) return plan;
   for (const { exact, candidates, exhausted } of plan.familyPlans) {
-    const [candidate] = firstOf(candidates);
+    const [candidate] = candidates; // there may be very many more
     const isTaken = exact && candidate !== undefined && view.reservation(candidate.address) !== undefined;
     if (candidate === undefined || isTaken) return exhausted();
   }
   return undefined;
-}
-
-/** There may be very many more. */
-function firstOf<T>(items: Iterable<T>): T[] {
-  for (const item of items) return [item];
-  return [];
 }
 
 function mayPass(view: RecordReader, { code }: Refusal, constraints: AddressConstraints): boolean {
