@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { apiVersionOf, POOLS } from "../../kube/api/resource.ts";
 import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
 import type { ControllerDeps } from "./controller.ts";
@@ -76,46 +75,5 @@ export class PassLoop {
   #forget(): Outcome {
     this.#passes.forget();
     return DONE;
-  }
-}
-
-/** What events of one kind are called. */
-interface EventKind {
-  readonly type: "Normal" | "Warning";
-  readonly reason: string;
-  readonly action: string;
-}
-
-const BLOCKS_SHORT: EventKind = { type: "Warning", reason: "BlocksShort", action: "Granting" };
-
-/** Events of pools, of those that lack blocks unless said otherwise: one when there is something else to tell than before. */
-export class PoolNotices {
-  readonly #deps: Pick<ControllerDeps, "cache" | "events">;
-  readonly #kind: EventKind;
-  readonly #reported = new Map<string, string>(); // key -> the words
-
-  constructor(deps: Pick<ControllerDeps, "cache" | "events">, kind = BLOCKS_SHORT) {
-    this.#deps = deps;
-    this.#kind = kind;
-  }
-
-  /** All that is to be told now; what is not among it is over. */
-  tell(notes: ReadonlyMap<string, { readonly pool: string; readonly note: string }>): void {
-    for (const key of [...this.#reported.keys()]) if (!notes.has(key)) this.#reported.delete(key);
-    for (const [key, { pool, note }] of notes) {
-      if (this.#reported.get(key) === note) continue;
-      this.#reported.set(key, note);
-      const stored = this.#deps.cache.poolRecord(pool);
-      if (stored === undefined) continue;
-      this.#deps.events.record({
-        regarding: { apiVersion: apiVersionOf(POOLS), kind: POOLS.kind, name: stored.key, uid: stored.uid },
-        ...this.#kind,
-        note,
-      });
-    }
-  }
-
-  forget(): void {
-    this.#reported.clear();
   }
 }

@@ -4,8 +4,9 @@ import { BlockDistributor, type Shortage } from "../../../allocator/blocks/distr
 import type { BlockEvidence } from "../../../allocator/blocks/give-back.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
+import { type ChangedEvents, type PoolNote, poolEvents } from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
-import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
+import { type Passes, PassLoop } from "../pass-loop.ts";
 import { notesOfGoneNodes } from "./gone-node-notes.ts";
 import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
 import { WaitingPods } from "./waiting-pods.ts";
@@ -24,8 +25,8 @@ class Blocks implements Passes {
   readonly name = "blocks";
   readonly #deps: ControllerDeps;
   readonly #loop: PassLoop;
-  readonly #notices: PoolNotices;
-  readonly #goneNotices: PoolNotices;
+  readonly #shortageEvents: ChangedEvents<PoolNote>;
+  readonly #goneNodeEvents: ChangedEvents<PoolNote>;
   readonly #waiting: WaitingPods;
   #demand: NodeNeeds | undefined;
   #distributor: BlockDistributor | undefined;
@@ -35,8 +36,8 @@ class Blocks implements Passes {
     const { metrics, context } = deps;
     this.#waiting = new WaitingPods(() => context.clock.monotonic());
     this.#loop = new PassLoop(deps, this);
-    this.#notices = new PoolNotices(deps);
-    this.#goneNotices = new PoolNotices(deps, NODE_GONE);
+    this.#shortageEvents = poolEvents(deps);
+    this.#goneNodeEvents = poolEvents(deps, NODE_GONE);
     metrics.gauge?.("berth_blocks_short_nodes", () =>
       this.#shortages.map(({ pool, family, short }) => ({ labels: { pool, family }, value: short.length })),
     );
@@ -67,21 +68,21 @@ class Blocks implements Passes {
       this.#loop.mayWrite(),
     );
     this.#shortages = await this.#distributor.pass();
-    this.#notices.tell(
+    this.#shortageEvents.publish(
       new Map(
         this.#shortages.map((one) => [`${one.pool}/${one.family}`, { pool: one.pool, note: wordsFor(one) }]),
       ),
     );
     const isThere = (node: string) => this.#deps.watches.nodes.get(node) !== undefined;
-    this.#goneNotices.tell(notesOfGoneNodes(cache, isThere));
+    this.#goneNodeEvents.publish(notesOfGoneNodes(cache, isThere));
     return restMs;
   }
 
   forget(): void {
     this.#distributor = undefined;
     this.#shortages = [];
-    this.#notices.forget();
-    this.#goneNotices.forget();
+    this.#shortageEvents.forget();
+    this.#goneNodeEvents.forget();
   }
 
   knows(): boolean {

@@ -4,6 +4,7 @@ import { shortDuration } from "../../../allocator/base/go-duration.ts";
 import { listed } from "../../../allocator/base/listed.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { NODE_GRACE_MS } from "../../../allocator/model/cluster-state.ts";
+import type { PoolNote } from "../changed-events.ts";
 
 /** Names in a message. */
 const NAMED = 3;
@@ -21,7 +22,7 @@ interface Held {
 export function notesOfGoneNodes(
   view: Pick<RecordCache, "blocks" | "pool">,
   isThere: (node: string) => boolean,
-): ReadonlyMap<string, { readonly pool: string; readonly note: string }> {
+): ReadonlyMap<string, PoolNote> {
   const pools = new Map<string, Held>();
   for (const { record } of view.blocks()) {
     const { pool, node, cidr, releasedAt, use } = record;

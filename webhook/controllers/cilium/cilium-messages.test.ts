@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Family } from "../../../allocator/ip/address.ts";
-import { shortPools, unservedWords } from "./cilium-messages.ts";
+import { shortPools, unservedNodes } from "./cilium-messages.ts";
 import type { Lack } from "./operator.ts";
 
 const pool = (name: string) => ({ pool: name, length: 28, total: 1n, reason: "full", owners: [] }) as const;
@@ -31,6 +31,6 @@ describe("what is told of Cilium's nodes that lack addresses", () => {
 
   it("is of the node where there is no pool", () => {
     const lacks = [lack("n1", "IPv4"), lack("n2", "IPv4", pool("a"))];
-    assert.deepEqual([...unservedWords(lacks).keys()], ["n1"]);
+    assert.deepEqual([...unservedNodes(lacks).keys()], ["n1"]);
   });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { listed } from "../../../allocator/base/listed.ts";
+import type { NodeNote, PoolNote } from "../changed-events.ts";
 import type { Lack } from "./operator.ts";
 
 /** Nodes that a message names. */
@@ -10,8 +11,9 @@ const NO_POOL =
   "no pool with nodeCIDRs of use Cilium gives this node addresses: none selects it, or in multi-pool none has CIDRs for what its agent asks for (status.ipam.operator-status.error of its CiliumNode); create an IPPool, or change a nodeSelector";
 
 /** Nodes that no pool has anything for, by name. */
-export function unservedWords(lacks: readonly Lack[]): ReadonlyMap<string, string> {
-  return new Map(lacks.filter(({ pools }) => pools.length === 0).map(({ node }) => [node, NO_POOL]));
+export function unservedNodes(lacks: readonly Lack[]): ReadonlyMap<string, NodeNote> {
+  const unserved = lacks.filter(({ pools }) => pools.length === 0);
+  return new Map(unserved.map(({ node }) => [node, { node, note: NO_POOL }]));
 }
 
 interface Short {
@@ -23,9 +25,7 @@ interface Short {
 }
 
 /** What is to be told of each pool that has nothing more for nodes that select it, of each family. */
-export function shortPools(
-  lacks: readonly Lack[],
-): ReadonlyMap<string, { readonly pool: string; readonly note: string }> {
+export function shortPools(lacks: readonly Lack[]): ReadonlyMap<string, PoolNote> {
   const short = new Map<string, Short>();
   for (const { pools, family, node } of lacks) {
     for (const { pool, reason, other } of pools) {

@@ -5,12 +5,18 @@ import { NODES } from "../../../kube/api/resource.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { Reflector } from "../../../kube/watch/reflector.ts";
 import { NodeAbsences } from "../../cluster-state/node-grace.ts";
+import {
+  type ChangedEvents,
+  type NodeNote,
+  nodeEvents,
+  type PoolNote,
+  poolEvents,
+} from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
-import { type Passes, PassLoop, PoolNotices } from "../pass-loop.ts";
-import { shortPools, unservedWords } from "./cilium-messages.ts";
+import { type Passes, PassLoop } from "../pass-loop.ts";
+import { shortPools, unservedNodes } from "./cilium-messages.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
 import { foreignWords } from "./foreign-cidrs.ts";
-import { NodeNotices } from "./node-notices.ts";
 import { CiliumOperator, type Lack } from "./operator.ts";
 import { ciliumPools } from "./situation.ts";
 
@@ -33,12 +39,12 @@ class Cilium implements Passes {
   readonly #deps: ControllerDeps;
   readonly #options: CiliumOptions;
   readonly #loop: PassLoop;
-  readonly #notices: PoolNotices;
+  readonly #shortageEvents: ChangedEvents<PoolNote>;
   readonly #nodes: Reflector<CiliumNode>;
   readonly #absences: NodeAbsences;
   /** Of CIDRs that others gave. Not in the CiliumNode's status, which another operator would clear again and again. */
-  readonly #foreign: NodeNotices;
-  readonly #unserved: NodeNotices;
+  readonly #foreignEvents: ChangedEvents<NodeNote>;
+  readonly #unservedEvents: ChangedEvents<NodeNote>;
   #operator: CiliumOperator | undefined;
   #unreadSince: number | undefined; // monotonic
   #isUnreadReported = false;
@@ -50,16 +56,16 @@ class Cilium implements Passes {
     const { metrics, connection } = deps;
     this.#absences = new NodeAbsences(clock);
     this.#loop = new PassLoop(deps, this);
-    this.#notices = new PoolNotices(deps);
+    this.#shortageEvents = poolEvents(deps);
     const watch = { connection, clock, random, log, resource: CILIUM_NODES };
     this.#nodes = new Reflector({ ...watch, project: readCiliumNode });
-    this.#foreign = new NodeNotices(deps, "CiliumCIDRForeign");
-    this.#unserved = new NodeNotices(deps, "NoCiliumCIDR");
+    this.#foreignEvents = nodeEvents(deps, "CiliumCIDRForeign");
+    this.#unservedEvents = nodeEvents(deps, "NoCiliumCIDR");
     // none before the objects are known: 0 would say that all is well
     const count = (name: string, of: () => number) =>
       metrics.gauge?.(name, () => (this.#nodes.isSynced ? [{ labels: {}, value: of() }] : []));
     count("berth_cilium_short_nodes", () => new Set(this.#lacks.map(({ node }) => node)).size);
-    count("berth_cilium_foreign_nodes", () => this.#foreign.size);
+    count("berth_cilium_foreign_nodes", () => this.#foreignEvents.size);
     count("berth_cilium_shared_nodes", () => this.#operator?.shared.length ?? 0);
   }
 
@@ -108,26 +114,26 @@ class Cilium implements Passes {
       isAbsentLong: (name) => this.#absences.absent(name),
     });
     this.#lacks = await this.#operator.pass();
-    this.#notices.tell(shortPools(this.#lacks));
-    this.#unserved.tell(unservedWords(this.#lacks));
-    this.#foreign.tell(this.#foreignNotes());
+    this.#shortageEvents.publish(shortPools(this.#lacks));
+    this.#unservedEvents.publish(unservedNodes(this.#lacks));
+    this.#foreignEvents.publish(this.#foreignNotes());
     return context.clock.monotonic() - began;
   }
 
   forget(): void {
     this.#operator = undefined;
     this.#lacks = [];
-    this.#notices.forget();
-    this.#unserved.forget();
-    this.#foreign.forget();
+    this.#shortageEvents.forget();
+    this.#unservedEvents.forget();
+    this.#foreignEvents.forget();
   }
 
-  #foreignNotes(): ReadonlyMap<string, string> {
+  #foreignNotes(): ReadonlyMap<string, NodeNote> {
     const pools = ciliumPools(this.#deps.cache);
-    const notes = new Map<string, string>();
+    const notes = new Map<string, NodeNote>();
     for (const [name, node] of this.#nodes.all()) {
       const note = foreignWords(this.#options.mode, pools, node);
-      if (note !== undefined) notes.set(name, note);
+      if (note !== undefined) notes.set(name, { node: name, note });
     }
     return notes;
   }
