@@ -9,7 +9,7 @@ import { type ClaimKey, claimKey, isPredecessor } from "../model/claim.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { FamilyPlan } from "../planning/plan.ts";
 import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
-import type { Stored } from "../store/store.ts";
+import type { Store, Stored } from "../store/store.ts";
 import type { Contended, Predecessor } from "./allocation-request.ts";
 import { blockAgainst } from "./block-conflict.ts";
 import { isBrokenOff } from "./orphan-age.ts";
@@ -212,6 +212,21 @@ export async function rollbackUnused(
     if (cooling === undefined) await context.store.remove("reservation", stored);
     else await cooldown(context, stored, cooling);
   }
+}
+
+/**
+ * Whether no reservation can have been marked before its claim was there, by what the store says of both: it made them in the same
+ * second, and others leave alone for longer than that what has no claim yet. False: nobody knows, and they are to be read.
+ * For a claim that is new, with a nonce that nobody else has.
+ */
+export function wereLeftAlone(
+  { stampsSeconds }: Pick<Store, "stampsSeconds">,
+  took: readonly Acquired[],
+  { createdAt }: Stored<"claim">,
+): boolean {
+  const isFresh = ({ stored, cooling, alreadyHeld }: Acquired) =>
+    cooling === undefined && alreadyHeld !== true && stored.createdAt === createdAt;
+  return stampsSeconds === true && took.every(isFresh);
 }
 
 /** Why what was taken is not the claim's after all. */

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From when on a reservation without its claim may be taken for an orphan by others, and what its reserver knows by that (ADR 0044).
+// From when on a reservation without its claim may be taken for an orphan by others (ADR 0044).
 
 import type { Context } from "../cache/context.ts";
-import type { Store, Stored } from "../store/store.ts";
-import type { Acquired } from "./acquire.ts";
+import type { Stored } from "../store/store.ts";
 
 /**
  * After this long a reservation without its claim was left by a crash, not by a reserver at work. Nobody but its reserver marks a
- * younger one. More than a second: see `wereLeftAlone`.
+ * younger one. More than a second: see `wereLeftAlone` in acquire.ts.
  */
 const BROKEN_OFF_MS = 1_500;
 
@@ -16,19 +15,4 @@ export function isBrokenOff(
   { createdAt }: Stored<"reservation">,
 ): boolean {
   return clock.now() - createdAt >= BROKEN_OFF_MS;
-}
-
-/**
- * Whether no reservation can have been marked before its claim was there, by what the store says of both: it made them in the same
- * second, and others leave alone for longer than that what has no claim yet. False: nobody knows, and they are to be read.
- * For a claim that is new, with a nonce that nobody else has.
- */
-export function wereLeftAlone(
-  { stampsSeconds }: Pick<Store, "stampsSeconds">,
-  took: readonly Acquired[],
-  { createdAt }: Stored<"claim">,
-): boolean {
-  const isFresh = ({ stored, cooling, alreadyHeld }: Acquired) =>
-    cooling === undefined && alreadyHeld !== true && stored.createdAt === createdAt;
-  return stampsSeconds === true && took.every(isFresh);
 }

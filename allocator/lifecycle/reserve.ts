@@ -19,6 +19,7 @@ import {
   rollback,
   rollbackUnused,
   takeFrom,
+  wereLeftAlone,
 } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
@@ -27,7 +28,6 @@ import { decide, type Mode } from "./claim-decision.ts";
 import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
-import { wereLeftAlone } from "./orphan-age.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
