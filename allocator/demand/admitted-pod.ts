@@ -82,8 +82,7 @@ export async function requestAsAnswered(
     answer.token === "" ? input : { ...input, token: answer.token },
   );
   if (resolved === undefined || isRefusal(resolved)) return resolved;
-  const allocations = resolved.kind === "one" ? [resolved.allocation] : resolved.slots;
-  const allocation = allocations.find(({ key }) => key.name === answer.claim);
+  const allocation = resolved.requests.find(({ key }) => key.name === answer.claim);
   if (allocation === undefined) return undefined;
   const { fallback: _, interfaces: __, ...constraints } = allocation.constraints;
   const { addresses: entry, interfaces } = answer;

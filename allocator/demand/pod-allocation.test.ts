@@ -33,8 +33,8 @@ async function requestFor(world: World, request: Request): Promise<AllocationReq
   const resolved = granted(
     (await resolvePod(world.context, inputOf(world, request))) ?? assert.fail("no request"),
   );
-  assert.ok(resolved.kind === "one");
-  return resolved.allocation;
+  assert.ok(resolved.kind === "own");
+  return resolved.requests[0];
 }
 
 async function got(world: World, request: Request): Promise<readonly string[]> {

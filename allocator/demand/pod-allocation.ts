@@ -27,8 +27,8 @@ export const MIRROR_POD_ANNOTATION = "kubernetes.io/config.mirror";
 
 /** One claim for the pod alone, or any of those that pods like it take over from each other. */
 export type PodAllocation =
-  | { readonly kind: "one"; readonly allocation: AllocationRequest }
-  | { readonly kind: "any"; readonly slots: readonly AllocationRequest[] };
+  | { readonly kind: "own"; readonly requests: readonly [AllocationRequest] }
+  | { readonly kind: "anySlot"; readonly requests: readonly AllocationRequest[] };
 
 /** Pods that have no network of their own, or that no webhook may touch. */
 export function isExempt(pod: KubeObject): boolean {
@@ -131,7 +131,7 @@ export async function resolvePod(
   }
   const workload = sharedSetOwner(podIdentity);
   if (workload !== undefined && request.entries !== undefined) {
-    return { kind: "any", slots: slotRequests(input, workload) };
+    return { kind: "anySlot", requests: slotRequests(input, workload) };
   }
   const allocation = requestFor(input);
   return isRefusal(allocation) ? allocation : only(podIdentity, allocation);
@@ -140,7 +140,7 @@ export async function resolvePod(
 /** A Job's next pod, or a machine's, takes over from the last one as the next pod of a set does. */
 function only(podIdentity: PodIdentity, allocation: AllocationRequest): PodAllocation {
   const takesOver = podIdentity.kind === "named" && podIdentity.byToken === true;
-  return takesOver ? { kind: "any", slots: [allocation] } : { kind: "one", allocation };
+  return { kind: takesOver ? "anySlot" : "own", requests: [allocation] };
 }
 
 /** Whose pods share a list of addresses: a name such as CloneSets give does not say which entry is the pod's. */
@@ -170,9 +170,7 @@ async function waitingClaim(
 export async function dryRunPod(
   context: Context,
   inventory: ClusterState,
-  resolved: PodAllocation,
+  { kind, requests }: PodAllocation,
 ): Promise<DryRunResult | Refusal> {
-  return resolved.kind === "one"
-    ? await dryRun(context, resolved.allocation)
-    : await dryRunSlot(context, inventory, resolved.slots);
+  return kind === "own" ? await dryRun(context, requests[0]) : await dryRunSlot(context, inventory, requests);
 }

@@ -263,9 +263,9 @@ describe("a pod that asks for nothing", () => {
       request: {},
     });
     const resolved = await resolvePod(context, input);
-    assert.ok(resolved !== undefined && resolved.kind === "one");
-    assert.deepEqual(resolved.allocation.constraints.entry, older.addresses);
-    const { claim } = granted(await reserve(context, resolved.allocation, "pod"));
+    assert.ok(resolved !== undefined && resolved.kind === "own");
+    assert.deepEqual(resolved.requests[0].constraints.entry, older.addresses);
+    const { claim } = granted(await reserve(context, resolved.requests[0], "pod"));
     assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
     assert.deepEqual(claim.record.request, { addresses: addrs("10.20.0.71") });
     assert.equal(claim.record.retention.ttlMs, 7);
@@ -289,8 +289,8 @@ describe("a pod that asks for nothing", () => {
       request: {},
     });
     const resolved = await resolvePod(context, input);
-    assert.ok(resolved !== undefined && resolved.kind === "one");
-    const { claim } = granted(await reserve(context, resolved.allocation, "pod"));
+    assert.ok(resolved !== undefined && resolved.kind === "own");
+    const { claim } = granted(await reserve(context, resolved.requests[0], "pod"));
     assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
     await world.settle();
     await assertClean(world);

@@ -154,9 +154,12 @@ export class PodForecast {
       return nothing(subject, await this.#dynamic(pod.metadata));
     }
     if (isRefusal(resolved)) return { subject, outcome: resolved, request };
-    if (resolved.kind === "one")
-      return { subject, outcome: await this.#predict(resolved.allocation), request };
-    return { subject, outcome: await dryRunSlot(this.#context, this.#inventory, resolved.slots), request };
+    const { kind, requests } = resolved;
+    const outcome =
+      kind === "own"
+        ? await this.#predict(requests[0])
+        : await dryRunSlot(this.#context, this.#inventory, requests);
+    return { subject, outcome, request };
   }
 
   async #ofWorkload(object: KubeObject): Promise<readonly DryRunner[]> {

@@ -110,10 +110,10 @@ async function decide(
   const { own, left, defaults } = await ownPod(admission, pod, namespace);
   const input = await readPod(admission.context, admission.inventory, own, defaults);
   if (isRefusal(input)) return denied(request.uid, input);
-  const plain = await resolvePod(admission.context, input);
-  const judged = judgeAside(admission, pod.metadata, left, keptBy(input.request, plain));
+  const podAllocation = await resolvePod(admission.context, input);
+  const judged = judgeAside(admission, pod.metadata, left, keptBy(input.request, podAllocation));
   if (isRefusal(judged)) return denied(request.uid, judged);
-  if (plain === undefined) {
+  if (podAllocation === undefined) {
     const { annotations } = pod.metadata;
     const idle = [
       ...writtenByOthers(annotations, "are removed from this pod"),
@@ -122,25 +122,31 @@ async function decide(
     const warnings = [...warningsOfLabels(admission.context.view, pod.metadata.labels), ...idle, ...judged];
     return answer(request, pod, {}, { warnings });
   }
-  if (isRefusal(plain)) return denied(request.uid, plain);
-  const wanted = plain.kind === "one" ? [plain.allocation] : plain.slots;
+  if (isRefusal(podAllocation)) return denied(request.uid, podAllocation);
   const strange = strangeMac(pod.metadata.annotations, input.request.interfaces);
   if (strange !== undefined) return denied(request.uid, strange);
-  const slot = input.podIdentity.kind === "named" ? await isSlotOfAnother(admission, wanted) : undefined;
+  const slot =
+    input.podIdentity.kind === "named" ? await isSlotOfAnother(admission, podAllocation.requests) : undefined;
   if (slot !== undefined) return denied(request.uid, slot.refusal);
   const closed =
-    closedNamespace(admission, namespace.name, known) ?? (await unknownOwner(admission, pod, plain));
+    closedNamespace(admission, namespace.name, known) ?? (await unknownOwner(admission, pod, podAllocation));
   if (closed !== undefined) return denied(request.uid, closed);
-  const resolved = await permitted(admission, pod, plain);
-  const warnings = [...lostLater(admission, own, input.podIdentity), ...judged];
+  const admitted = {
+    pod,
+    podAllocation: await withPermittedPools(admission, pod, podAllocation),
+    warnings: [...lostLater(admission, own, input.podIdentity), ...judged],
+  };
   return request.dryRun
-    ? await dryRunReview(admission, request, { pod, allocation: resolved, warnings })
-    : await admit(admission, request, { pod, allocation: resolved, warnings });
+    ? await dryRunReview(admission, request, admitted)
+    : await admit(admission, request, admitted);
 }
 
 /** What the pod is to have by name. */
-function keptBy({ entries = [] }: Request, plain: PodAllocation | Refusal | undefined): ReadonlySet<Address> {
-  const waiting = plain?.kind === "one" ? (plain.allocation.constraints.entry ?? []) : [];
+function keptBy(
+  { entries = [] }: Request,
+  podAllocation: PodAllocation | Refusal | undefined,
+): ReadonlySet<Address> {
+  const waiting = podAllocation?.kind === "own" ? (podAllocation.requests[0].constraints.entry ?? []) : [];
   return new Set([...entries.flat(), ...waiting]);
 }
 
@@ -163,34 +169,31 @@ function lostLater(
 }
 
 /** What is to be allocated, with the pools that the pod's service account may use. */
-async function permitted(
+async function withPermittedPools(
   admission: AdmissionContext,
   pod: KubeObject,
-  resolved: PodAllocation,
+  { kind, requests }: PodAllocation,
 ): Promise<PodAllocation> {
-  const { namespace } = pod.metadata;
-  if (resolved.kind === "any")
-    return { ...resolved, slots: await withUsablePools(admission, namespace, pod.spec, resolved.slots) };
-  const [allocation = resolved.allocation] = await withUsablePools(admission, namespace, pod.spec, [
-    resolved.allocation,
-  ]);
-  return { ...resolved, allocation };
+  const permitted = await withUsablePools(admission, pod.metadata.namespace, pod.spec, requests);
+  if (kind === "anySlot") return { kind, requests: permitted };
+  const [own = requests[0]] = permitted;
+  return { kind, requests: [own] };
 }
 
 async function dryRunReview(
   admission: AdmissionContext,
   request: AdmissionRequest,
-  { pod, allocation: resolved, warnings }: Admitted,
+  { pod, podAllocation, warnings }: Admitted,
 ): Promise<AdmissionResponse> {
   const { context, inventory } = admission;
   const { annotations } = pod.metadata;
-  const would = await dryRunPod(context, inventory, resolved);
+  const would = await dryRunPod(context, inventory, podAllocation);
   if (isRefusal(would)) return denied(request.uid, would);
   const got = would.addresses.map(({ address }) => address);
   const macs = withMacs(annotations, parseMacs(formatAddresses(got, would.interfaces)));
   return allowed(request.uid, [
     describeDryRun("this pod", would),
-    ...fallenBack(namedIn(resolved), got),
+    ...fallenBack(namedIn(podAllocation), got),
     ...warnings,
     ...warningsOfUnwritten(macs.unwritten),
   ]);
@@ -198,22 +201,22 @@ async function dryRunReview(
 
 interface Admitted {
   readonly pod: KubeObject;
-  readonly allocation: PodAllocation;
+  readonly podAllocation: PodAllocation;
   readonly warnings: readonly string[];
 }
 
 async function admit(
   admission: AdmissionContext,
   request: AdmissionRequest,
-  { pod, allocation, warnings }: Admitted,
+  { pod, podAllocation, warnings }: Admitted,
 ): Promise<AdmissionResponse> {
-  const got = await reserveFor(admission, pod.metadata.namespace, allocation);
+  const got = await reserveFor(admission, pod.metadata.namespace, podAllocation);
   if (isRefusal(got)) return denied(request.uid, got);
   const { record } = got.claim;
-  const token = tokenFor(record, allocation);
+  const token = tokenFor(record, podAllocation);
   if (isRefusal(token)) return denied(request.uid, token);
   const { annotations } = pod.metadata;
-  const named = namedIn(allocation);
+  const named = namedIn(podAllocation);
   const ips = named.length === 0 ? {} : withGivenIps(annotations, parseAddresses(got.assigned));
   const macs = withMacs({ ...annotations, ...ips }, parseMacs(got.assigned));
   if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
@@ -233,29 +236,26 @@ async function admit(
   return answer(request, pod, assigned, besides);
 }
 
-function namedIn(allocation: PodAllocation): readonly Address[] {
-  const { fallback, entry = [] } = allocation.kind === "one" ? allocation.allocation.constraints : {};
+function namedIn({ kind, requests }: PodAllocation): readonly Address[] {
+  const { fallback, entry = [] } = kind === "own" ? requests[0].constraints : {};
   return fallback === undefined ? [] : entry;
 }
 
 /** The token of this review's own hold. That of another pod's is told to nobody: whoever has it may have the claim. */
-function tokenFor(claim: Claim, resolved: PodAllocation): string | Refusal {
+function tokenFor(claim: Claim, { requests }: PodAllocation): string | Refusal {
   const { node = "", token = "" } = claim.binding ?? {};
   if (node !== "" || token === "") return "";
-  const own = resolved.kind === "one" ? resolved.allocation.hold?.token : resolved.slots[0]?.hold?.token;
-  return token === own ? token : isHeldForAnother(claim);
+  return token === requests[0]?.hold?.token ? token : isHeldForAnother(claim);
 }
 
 /** Whatever it would take is counted: a claim, a hold, an address beside a claim. What has all that it asks for takes nothing. */
 async function reserveFor(
   { context, inventory, holds }: AdmissionContext,
   namespace: string,
-  resolved: PodAllocation,
+  { kind, requests }: PodAllocation,
 ): Promise<Reserved | Refusal> {
   const make = () =>
-    resolved.kind === "one"
-      ? reserve(context, resolved.allocation, "nothing")
-      : allocateSlot(context, inventory, resolved.slots);
-  const hasAll = resolved.kind === "one" && isSatisfied(context, resolved.allocation);
+    kind === "own" ? reserve(context, requests[0], "nothing") : allocateSlot(context, inventory, requests);
+  const hasAll = kind === "own" && isSatisfied(context, requests[0]);
   return holds === undefined || hasAll ? await make() : await holds.during(namespace, make);
 }

@@ -19,7 +19,7 @@ export async function unknownOwner(
   { metadata: { namespace, owner } }: KubeObject,
   { kind }: PodAllocation,
 ): Promise<Refusal | undefined> {
-  if (owners === undefined || owner === undefined || kind === "one") return undefined;
+  if (owners === undefined || owner === undefined || kind === "own") return undefined;
   const isThere = isReplicaSet(owner)
     ? await owners.isThere(namespace, owner)
     : await isReadAndThere(inventory, namespace, owner);
