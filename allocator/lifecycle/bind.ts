@@ -38,6 +38,27 @@ export interface BindingEvidence {
 /** A claim is held this long for a pod that does not exist yet. */
 export const HOLD_TIMEOUT_MS = 120_000;
 
+/**
+ * Whether the pod that the claim is held for will not come; `livePodUID`: of the pod that is there and has not ended. One that was
+ * met and is gone, or has ended, does not come back; one that nobody has met has its time.
+ */
+export function isHoldExpired(
+  { podUID, since }: Pick<Binding, "podUID" | "since">,
+  livePodUID: string | undefined,
+  now: number,
+): boolean {
+  if (podUID !== "") return livePodUID !== podUID;
+  return livePodUID === undefined && now - since >= HOLD_TIMEOUT_MS;
+}
+
+/**
+ * The hold as a host has to take it, where admission writes the pod's name and UID into it a moment before it keeps the pod itself: that
+ * a pod with a UID is not there proves nothing yet.
+ */
+export function asUnmet({ since }: Pick<Binding, "since">): Pick<Binding, "podUID" | "since"> {
+  return { podUID: "", since };
+}
+
 export type BindPlan =
   | { readonly kind: "bound" }
   | { readonly kind: "bind"; readonly binding: Binding }
@@ -58,7 +79,7 @@ export type BindPlan =
  * A claim that is being deleted stays with the pod that it is bound to, and is bound to nobody else.
  * While A, of another name than B, is known to be there, only fencing moves it: a copy of a pod's token gains nothing.
  */
-export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, now: number): BindPlan {
+export function planBind(claim: Claim, pod: BindTarget, evidence: BindingEvidence, now: number): BindPlan {
   const unfit = notBindable(claim, pod);
   if (unfit !== undefined) return unfit;
   const key = claimKey(claim);
@@ -67,9 +88,9 @@ export function planBind(claim: Claim, pod: BindTarget, facts: BindingEvidence, 
   const current = claim.binding;
   if (current === undefined) return { kind: "bind", binding };
   if (isWith(current, pod)) return { kind: "bound" };
-  if (current.node === "") return holdConflict(claim, current, pod, facts) ?? { kind: "bind", binding };
-  if (facts.fenced) return { kind: "bind", binding };
-  if (facts.holderThere === true) return boundElsewhere(current, key);
+  if (current.node === "") return holdConflict(claim, current, pod, evidence) ?? { kind: "bind", binding };
+  if (evidence.fenced) return { kind: "bind", binding };
+  if (evidence.holderThere === true) return boundElsewhere(current, key);
   if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
   return refuse(
     "CLAIM_BUSY",
@@ -136,10 +157,10 @@ function holdConflict(
   claim: Claim,
   hold: Binding,
   pod: BindTarget,
-  facts: BindingEvidence,
+  evidence: BindingEvidence,
 ): Refusal | undefined {
   const its = hold.token === pod.token && (hold.podUID === "" || samePod(hold, pod));
-  if (its || hold.token === "" || facts.holdExpired) return undefined;
+  if (its || hold.token === "" || evidence.holdExpired) return undefined;
   const key = claimKey(claim);
   return refuse(
     "CLAIM_BUSY",
@@ -179,14 +200,14 @@ export async function bind(
   context: Context,
   claim: string | Stored<"claim">,
   pod: BindTarget,
-  facts: (claim: Claim) => Promise<BindingEvidence>,
+  evidence: (claim: Claim) => Promise<BindingEvidence>,
 ): Promise<Stored<"claim"> | Refusal> {
   const key = typeof claim === "string" ? claim : claim.key;
-  const soon = typeof claim === "string" ? undefined : await bindSeen(context, claim, pod, facts);
+  const soon = typeof claim === "string" ? undefined : await bindSeen(context, claim, pod, evidence);
   if (soon !== undefined) return soon;
   return await retryOnConflict(context.store, { kind: "claim", key, doing: "it was bound" }, async (seen) => {
     if (seen === undefined) return missing(key);
-    const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
+    const plan = planBind(seen.record, pod, await evidence(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
     if (!(await verifyReservations(context, seen.record))) return missing(key);
     const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding, pod);
@@ -199,9 +220,9 @@ async function bindSeen(
   context: Context,
   seen: Stored<"claim">,
   pod: BindTarget,
-  facts: (claim: Claim) => Promise<BindingEvidence>,
+  evidence: (claim: Claim) => Promise<BindingEvidence>,
 ): Promise<Stored<"claim"> | undefined> {
-  const plan = planBind(seen.record, pod, await facts(seen.record), context.clock.now());
+  const plan = planBind(seen.record, pod, await evidence(seen.record), context.clock.now());
   if (isRefusal(plan) || plan.kind === "bound" || !(await verifyReservations(context, seen.record)))
     return undefined;
   const bound = await writeBinding(context, seen, plan.binding, pod);

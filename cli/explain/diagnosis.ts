@@ -3,9 +3,10 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { isExempt, MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
 import {
+  asUnmet,
   type BindingEvidence,
   type BindTarget,
-  HOLD_TIMEOUT_MS,
+  isHoldExpired,
   planBind,
 } from "../../allocator/lifecycle/bind.ts";
 import {
@@ -52,7 +53,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
     const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
     return blocked(gone, `delete pod ${namespace}/${name}${withOtherAddresses(facts)}`);
   }
-  const plan = planBind(claim.record, bindTargetOf(pod, facts), bindFactsOf(facts), facts.now);
+  const plan = planBind(claim.record, bindTargetOf(pod, facts), evidenceOf(facts), facts.now);
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
@@ -171,13 +172,14 @@ function bindTargetOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
   };
 }
 
-function bindFactsOf({ claim, fenced, holder, now }: PodFacts): BindingEvidence {
+function evidenceOf({ place, claim, fenced, holder, now }: PodFacts): BindingEvidence {
   const binding = claim?.record.binding;
   if (binding === undefined) return { fenced: false, holdExpired: true };
-  const there = holder !== undefined && !hasEnded(holder) && binding.podUID !== "";
-  if (binding.node !== "") return { fenced, holdExpired: false, holderThere: there };
-  const waited = binding.podUID !== "" || now - binding.since >= HOLD_TIMEOUT_MS;
-  return { fenced: false, holdExpired: holder === undefined && waited };
+  const livePodUID = holder === undefined || hasEnded(holder) ? undefined : holder.metadata.uid;
+  const holderThere = livePodUID !== undefined && binding.podUID !== "";
+  if (binding.node !== "") return { fenced, holdExpired: false, holderThere };
+  const hold = place === "cluster" ? binding : asUnmet(binding);
+  return { fenced: false, holdExpired: isHoldExpired(hold, livePodUID, now) };
 }
 
 /** The claim lists an address that is not reserved for it: the pod is not given it then. */

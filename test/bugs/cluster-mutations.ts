@@ -14,7 +14,7 @@ export const CLUSTER_MUTATIONS = [
     name: "B3-binder",
     file: "allocator/lifecycle/bind.ts",
     from: "if (current.node === pod.node || detached(claim)) return",
-    to: "if (facts.holderThere !== true) return",
+    to: "if (evidence.holderThere !== true) return",
     caughtBy: "cluster.test.ts",
     test: "B3 ",
   },

@@ -2,7 +2,7 @@
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
-import { type BindingEvidence, bind, HOLD_TIMEOUT_MS } from "../../../allocator/lifecycle/bind.ts";
+import { asUnmet, type BindingEvidence, bind, isHoldExpired } from "../../../allocator/lifecycle/bind.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -37,7 +37,7 @@ export async function bindToNode(
   const tryBind = () =>
     bind(context, claim, target, async (bound) => {
       throwIfCancelled(signal);
-      return await factsOf(deps, bound);
+      return await evidenceOf(deps, bound);
     });
   const bound = await tryBind();
   if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;
@@ -56,15 +56,13 @@ export async function settle(
   return await settlePod(context, inventory, { ...pod, generateName: "" });
 }
 
-async function factsOf(
+async function evidenceOf(
   { inventory, context }: BindDeps,
   { namespace, binding }: Claim,
 ): Promise<BindingEvidence> {
   if (binding === undefined) return { fenced: false, holdExpired: true };
   if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), holdExpired: false };
   const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
-  return {
-    fenced: false,
-    holdExpired: pod?.ended !== false && context.clock.now() - binding.since >= HOLD_TIMEOUT_MS,
-  };
+  const livePodUID = pod?.ended === false ? pod.uid : undefined;
+  return { fenced: false, holdExpired: isHoldExpired(asUnmet(binding), livePodUID, context.clock.now()) };
 }

@@ -11,7 +11,7 @@ import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueu
 import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type BindDecision, decideBinding } from "./bind-decision.ts";
-import { gatherEvidence } from "./facts.ts";
+import { gatherEvidence } from "./binding-evidence.ts";
 import { BindingMetrics } from "./metrics.ts";
 import { type Blocker, PodEvents } from "./pod-events.ts";
 import { recreateClaim } from "./recreate-claim.ts";

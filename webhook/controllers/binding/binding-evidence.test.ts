@@ -5,7 +5,7 @@ import { type BindingEvidence, type BindTarget, HOLD_TIMEOUT_MS } from "../../..
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { attachmentOf, bindingTo, claimRecord, NOW } from "../../../test/support/fixtures.ts";
 import type { ObservedPod } from "../../cluster-state/observed-objects.ts";
-import { gatherEvidence } from "./facts.ts";
+import { gatherEvidence } from "./binding-evidence.ts";
 
 function podSeen(name: string, over: Partial<ObservedPod> = {}): ObservedPod {
   const ids = { namespace: "shop", name, uid: `uid-of-${name}`, node: "x" };
@@ -93,10 +93,10 @@ describe("factsFor", () => {
       ["held for A, A asks", met, b("y", { name: "a", uid: "uid-of-a" }), {}, NONE, []],
       ["held for nobody seen yet", unmet, b("y"), {}, NONE, []],
     ];
-  for (const [title, claim, pod, cluster, facts, calls] of rows) {
+  for (const [title, claim, pod, cluster, evidence, calls] of rows) {
     it(`${title}: asks ${calls.join(", ") || "nobody"}`, async () => {
       const { asked, witness } = witnessOf(cluster);
-      assert.deepEqual(await gatherEvidence(witness, claim, pod, NOW + HOLD_TIMEOUT_MS - 1), facts);
+      assert.deepEqual(await gatherEvidence(witness, claim, pod, NOW + HOLD_TIMEOUT_MS - 1), evidence);
       assert.deepEqual(asked, calls);
     });
   }
@@ -109,12 +109,12 @@ describe("factsFor", () => {
 
   it("keeps a hold for as long as a pod with its token is there, though nobody has met it", async () => {
     const late = NOW + 10 * HOLD_TIMEOUT_MS;
-    for (const [pod, facts] of [
+    for (const [pod, evidence] of [
       [podSeen("a", { annotations: { "berth.dev/token": "t2" } }), NONE],
       [podSeen("a", { annotations: { "berth.dev/token": "t2" }, phase: "Failed" }), OVER],
     ] as const) {
       const { witness } = witnessOf({ seen: [pod] });
-      assert.deepEqual(await gatherEvidence(witness, unmet, b("y"), late), facts);
+      assert.deepEqual(await gatherEvidence(witness, unmet, b("y"), late), evidence);
     }
   });
 });

@@ -4,10 +4,10 @@ import { isRefusal } from "../../../allocator/base/errors.ts";
 import {
   type BindingEvidence,
   type BindTarget,
-  HOLD_TIMEOUT_MS,
+  isHoldExpired,
   planBind,
 } from "../../../allocator/lifecycle/bind.ts";
-import type { Binding, Claim } from "../../../allocator/model/claim.ts";
+import type { Claim } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Informers } from "../../cluster-state/informers.ts";
 
@@ -32,16 +32,11 @@ export async function gatherEvidence(
   const { podName, node, token } = binding;
   const holder = podName === "" ? undefined : pods.get(`${namespace}/${podName}`);
   const holderThere = node !== "" && holder?.uid === binding.podUID && !holder.ended;
-  const facts = holderThere ? { ...nothing, holderThere } : nothing;
-  if (!isRefusal(planBind(claim, pod, facts, now))) return facts;
-  if (node !== "") return { ...facts, fenced: await inventory.fenced(node) };
+  const evidence = holderThere ? { ...nothing, holderThere } : nothing;
+  if (!isRefusal(planBind(claim, pod, evidence, now))) return evidence;
+  if (node !== "") return { ...evidence, fenced: await inventory.fenced(node) };
   const there =
     podName === "" ? inventory.admittedWith?.(namespace, token) : await inventory.pod(namespace, podName);
-  return { ...facts, holdExpired: isOver(binding, there?.ended === false ? there.uid : undefined, now) };
-}
-
-/** A pod that was seen once and is gone, or has ended, does not come back; one that nobody saw has its time. */
-function isOver({ podUID, since }: Binding, there: string | undefined, now: number): boolean {
-  if (podUID !== "") return there !== podUID;
-  return there === undefined && now - since >= HOLD_TIMEOUT_MS;
+  const livePodUID = there?.ended === false ? there.uid : undefined;
+  return { ...evidence, holdExpired: isHoldExpired(binding, livePodUID, now) };
 }
