@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { Backoff } from "../../allocator/base/backoff.ts";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
-import { Backoff } from "../api/backoff.ts";
 
 /** The object that an event is about. */
 export interface InvolvedObject {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { Backoff } from "../../allocator/base/backoff.ts";
 import {
   type Clock,
   type Logger,
@@ -6,7 +8,6 @@ import {
   noopMetrics,
   type Random,
 } from "../../allocator/base/ports.ts";
-import { Backoff } from "../api/backoff.ts";
 import { DelayQueue } from "./delay-queue.ts";
 import { QueueMetrics } from "./queue-metrics.ts";
 

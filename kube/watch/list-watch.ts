@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { Backoff } from "../../allocator/base/backoff.ts";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
-import { Backoff } from "../api/backoff.ts";
 import { Client, type Selection } from "../api/client.ts";
 import type { Connection } from "../api/connection.ts";
 import type { KubeItem, Resource } from "../api/resource.ts";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { Backoff } from "../../allocator/base/backoff.ts";
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
 import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
-import { Backoff } from "../../kube/api/backoff.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
   APPS,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
+import { Backoff } from "../../allocator/base/backoff.ts";
 import type { Clock, Random } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
-import { Backoff } from "../../kube/api/backoff.ts";
 import type { Outcome } from "../../kube/controller/workqueue.ts";
 
 /** An address that is free again is known from the watch: time alone helps seldom. */

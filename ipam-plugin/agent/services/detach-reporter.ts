@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Backoff } from "../../../allocator/base/backoff.ts";
 import type { Clock, Logger, Random } from "../../../allocator/base/ports.ts";
 import type { ClaimSource } from "../claims/claim-source.ts";
 import { orAborted } from "../claims/deadline.ts";
@@ -6,13 +7,12 @@ import { type Attachment, attachmentKey, noticeOf } from "../journal/attachment.
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
 
 const AT_ONCE = 8;
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 60_000;
+const RETRY = { base: 1_000, longest: 60_000 };
 /** A reason that is made once: every DEL wakes the reporter, and a reason of its own costs a stack trace. */
 const WOKEN = "there may be something to report";
 
 interface Retry {
-  readonly failures: number;
+  readonly backoff: Backoff;
   /** On the monotonic clock. */
   readonly at: number;
 }
@@ -95,10 +95,9 @@ export class DetachReporter {
       await this.deliver(attachment);
       this.#retries.delete(id);
     } catch (error) {
-      const failures = (this.#retries.get(id)?.failures ?? 0) + 1;
       const { clock, random, log } = this.#options;
-      const pause = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
-      this.#retries.set(id, { failures, at: clock.monotonic() + pause * (0.5 + random.fraction() / 2) });
+      const backoff = this.#retries.get(id)?.backoff ?? new Backoff(RETRY, random);
+      this.#retries.set(id, { backoff, at: clock.monotonic() + backoff.next() });
       log.warn("detachment was not told", { claim, containerID, error });
     }
   }

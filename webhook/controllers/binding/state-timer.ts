@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { Backoff } from "../../../allocator/base/backoff.ts";
 import type { Clock, Random } from "../../../allocator/base/ports.ts";
-import { Backoff } from "../../../kube/api/backoff.ts";
 
 interface Waiting {
   readonly state: string;

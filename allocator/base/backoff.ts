@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Random } from "../../allocator/base/ports.ts";
+import type { Random } from "./ports.ts";
 
 interface BackoffOptions {
   /** Of the first wait, ms. */
@@ -7,7 +7,7 @@ interface BackoffOptions {
   readonly longest: number;
 }
 
-/** Exponential, with jitter: everybody who lost the same API server must not come back at the same moment. */
+/** Exponential, with jitter: all who lost the same server must not come back at the same moment. */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #random: Pick<Random, "fraction">;
