@@ -33,6 +33,8 @@ export interface RecordReader {
   claim(key: string): Stored<"claim"> | undefined;
   /** All; of a selection: those of it at least. Each is made when its turn comes, so that nobody should have all at once. */
   claims(of?: ClaimSelection): Iterable<Stored<"claim">>;
+  /** Those bound to, or held for, a pod of that name, and the one that is called like it. */
+  claimsOfPod(namespace: string, name: string): readonly Stored<"claim">[];
   /** All; of a pool: those of it at least. As above. */
   reservations(pool?: string): Iterable<Stored<"reservation">>;
   /** The block of a node that has the address for itself, of whatever pool. Absent: blocks are not followed. */

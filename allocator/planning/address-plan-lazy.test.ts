@@ -29,6 +29,7 @@ function counted(view: RecordReader): { view: RecordReader; steps: () => number 
     reservation: (address) => view.reservation(address),
     claim: (key) => view.claim(key),
     claims: () => view.claims(),
+    claimsOfPod: (namespace, name) => view.claimsOfPod(namespace, name),
     reservations: () => view.reservations(),
     held: (pool, namespace) => view.held(pool, namespace),
     cooling: (pool, namespace) => view.cooling(pool, namespace),

@@ -110,6 +110,13 @@ export class Sight implements RecordReader {
     return this.#all("claim", this.#claims.list("claim"));
   }
 
+  claimsOfPod(namespace: string, name: string): readonly Stored<"claim">[] {
+    return [...this.claims()].filter(
+      ({ record }) =>
+        record.namespace === namespace && (record.name === name || record.binding?.podName === name),
+    );
+  }
+
   reservations(): Iterable<Stored<"reservation">> {
     return this.#all("reservation", this.#reservations.list("reservation"));
   }

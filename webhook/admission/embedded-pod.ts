@@ -186,8 +186,5 @@ export async function statusSeen(
 
 /** Its pod is gone, or has ended. */
 function suspectClaimsOf(admission: AdmissionContext, namespace: string, name: string): void {
-  for (const { record } of admission.context.view.claims()) {
-    const its = record.namespace === namespace && (record.name === name || record.binding?.podName === name);
-    if (its) admission.suspect(record);
-  }
+  for (const { record } of admission.context.view.claimsOfPod(namespace, name)) admission.suspect(record);
 }

@@ -130,6 +130,18 @@ describe("a pod that is deleted", () => {
     );
   });
 
+  it("of a namespace and name of its own has no other claim looked at", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await createPod(world, pod("mysql-1", { annotations: { "berth.dev/ips": "10.20.0.80" } }), "mysql-1");
+    const slot = await createPod(world, deploymentPod("web", { annotations: PIN }), "mysql-1-x");
+    await said(world, slot, { operation: "DELETE" });
+    await said(world, pod("nobody"), { operation: "DELETE" });
+    assert.deepEqual(
+      world.suspects.map(({ name }) => name),
+      ["web-slot-0"],
+    );
+  });
+
   it("without an object is taken by the name of the request", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await createPod(world, pod("a", { annotations: PIN }), "a");
