@@ -82,6 +82,13 @@ describe("a pod with a claim", () => {
     ]);
   });
 
+  it("is found and attached with the very same request", async () => {
+    await node.add(sandbox("a", "u1"));
+    const { asked, assigned } = node.claimSource;
+    assert.equal(asked.length, 1);
+    assert.ok(asked[0] !== undefined && assigned[0] === asked[0]);
+  });
+
   it("has routes and name servers of its pool, or else those of the configuration", async () => {
     const ipam = { routes: [{ dst: "10.0.0.0/8" }], dns: { nameservers: ["10.0.0.2"] } };
     const own = {

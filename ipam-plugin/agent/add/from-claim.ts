@@ -35,13 +35,12 @@ export async function assignFromClaim(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
-  const found = await findClaim(addRequest, services, signal);
+  const taking = takingOf(addRequest, services, signal);
+  const found = await findFor(taking);
   if (found === undefined) return cancelledError(addRequest);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;
-  const attached = await services.locks.run(`claim\0${found.claim}`, () =>
-    assignTo(found, { addRequest, parts: services, signal }),
-  );
+  const attached = await services.locks.run(`claim\0${found.claim}`, () => assignTo(found, taking));
   return isRefusal(attached) ? fromRefusal(attached) : attached;
 }
 
@@ -51,9 +50,18 @@ export async function findClaim(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<ClaimMatch | NoClaim | Refusal | undefined> {
-  const answer = services.claimSource.find(requestOf(addRequest, services), signal);
+  return await findFor(takingOf(addRequest, services, signal));
+}
+
+async function findFor({
+  addRequest,
+  services,
+  request,
+  signal,
+}: Taking): Promise<ClaimMatch | NoClaim | Refusal | undefined> {
+  const answer = services.claimSource.find(request, signal);
   const first = await orAborted(answer, signal);
-  if (first === undefined) giveBackLate(answer, madeIn, { addRequest, parts: services });
+  if (first === undefined) giveBackLate(answer, madeIn, { addRequest, services });
   return first;
 }
 
@@ -83,10 +91,10 @@ async function assignTo(
   found: ClaimMatch,
   taking: Taking,
 ): Promise<Attachment | CniError | Refusal | undefined> {
-  const { addRequest, parts, signal } = taking;
+  const { addRequest, services, signal } = taking;
   const superseded = await supersedeOthers(found, taking);
   if (isRefusal(superseded) || signal.aborted) {
-    await giveBack({ claim: madeIn(found) }, addRequest, parts);
+    await giveBack({ claim: madeIn(found) }, addRequest, services);
     return isRefusal(superseded) ? superseded : cancelledError(addRequest);
   }
   const bound = await attachTo(found, taking);
@@ -95,10 +103,10 @@ async function assignTo(
   if (bound.kind === "unclaimed") return undefined;
   try {
     const attached = await take(bound, superseded, taking);
-    if (isRefusal(attached)) await giveBack(bound, addRequest, parts);
+    if (isRefusal(attached)) await giveBack(bound, addRequest, services);
     return attached;
   } catch (error) {
-    await giveBack(bound, addRequest, parts);
+    await giveBack(bound, addRequest, services);
     throw error;
   }
 }
@@ -106,13 +114,13 @@ async function assignTo(
 /** Undefined when the signal aborted first. An answer that comes after that is given back. */
 async function attachTo(
   found: ClaimMatch,
-  { addRequest, parts, signal }: Taking,
+  { addRequest, services, request, signal }: Taking,
 ): Promise<ClaimResult | NoClaim | Refusal | undefined> {
-  const answer = parts.claimSource.attach(found, requestOf(addRequest, parts), signal);
+  const answer = services.claimSource.attach(found, request, signal);
   const first = await orAborted(answer, signal);
   const claimIn = (late: ClaimResult | NoClaim | Refusal) =>
     late.kind === "claimed" ? late.claim : undefined;
-  if (first === undefined) giveBackLate(answer, claimIn, { addRequest, parts });
+  if (first === undefined) giveBackLate(answer, claimIn, { addRequest, services });
   return first;
 }
 
@@ -120,26 +128,34 @@ async function attachTo(
 function giveBackLate<T>(
   answer: Promise<T>,
   claimIn: (late: T) => string | undefined,
-  { addRequest, parts }: Pick<Taking, "addRequest" | "parts">,
+  { addRequest, services }: Pick<Taking, "addRequest" | "services">,
 ): void {
   const given = answer.then((late) =>
-    parts.locks.run(attachmentKey(addRequest), () => giveBack({ claim: claimIn(late) }, addRequest, parts)),
+    services.locks.run(attachmentKey(addRequest), () =>
+      giveBack({ claim: claimIn(late) }, addRequest, services),
+    ),
   );
   given.catch((error: unknown) => {
-    parts.log.debug("the claim source answered too late", { error: messageOf(error) });
+    services.log.debug("the claim source answered too late", { error: messageOf(error) });
   });
 }
 
 interface Taking {
   readonly addRequest: PodAddRequest;
-  readonly parts: AgentServices;
+  readonly services: AgentServices;
+  /** What the claim source is asked, of the claim and then for it. */
+  readonly request: AttachRequest;
   readonly signal: AbortSignal;
+}
+
+function takingOf(addRequest: PodAddRequest, services: AgentServices, signal: AbortSignal): Taking {
+  return { addRequest, services, request: requestOf(addRequest, services), signal };
 }
 
 async function take(
   bound: ClaimResult,
   superseded: readonly Attachment[],
-  { addRequest, parts, signal }: Taking,
+  { addRequest, services, signal }: Taking,
 ): Promise<Attachment | Refusal> {
   if (bound.addresses.length === 0) {
     throw new BerthError(
@@ -149,10 +165,10 @@ async function take(
   }
   const unsayable = beyondVersion(bound, addRequest);
   if (unsayable !== undefined) return unsayable;
-  const taken = findTaken(bound, addRequest, { parts, superseded });
+  const taken = findTaken(bound, addRequest, { services, superseded });
   if (taken !== undefined) return taken;
   if (signal.aborted) return busy(bound.claim, "the ADD was cancelled or took too long; try again");
-  return commitAttachment(addRequest, parts, {
+  return commitAttachment(addRequest, services, {
     source: bound.claim === undefined ? "ranges" : "claim",
     ...(bound.claim === undefined ? {} : { claim: bound.claim }),
     result: {
@@ -178,14 +194,14 @@ function beyondVersion(
 /** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */
 async function supersedeOthers(
   { claim, interfaces }: ClaimMatch,
-  { addRequest, parts, signal }: Taking,
+  { addRequest, services, signal }: Taking,
 ): Promise<readonly Attachment[] | Refusal> {
-  const { attachments } = parts;
+  const { attachments } = services;
   const superseded: Attachment[] = [];
-  const unknown = await unknownSandbox(claim, parts);
+  const unknown = await unknownSandbox(claim, services);
   if (unknown !== undefined && isAnothers(unknown, addRequest)) return stillUsed(claim, unknown);
   for (const other of attachments.ofClaim(claim)) {
-    const verdict = judgeTakeover(other, addRequest, await mayBeUp(other, parts), interfaces);
+    const verdict = judgeTakeover(other, addRequest, await mayBeUp(other, services), interfaces);
     if (verdict === "beside") continue;
     if (verdict === "refuse") {
       return busy(
@@ -194,7 +210,7 @@ async function supersedeOthers(
       );
     }
     if (verdict === "late") return busy(claim, `a newer sandbox of the pod, ${other.containerID}, has it`);
-    if (verdict === "wait") await waitForDetachment(other, parts, signal);
+    if (verdict === "wait") await waitForDetachment(other, services, signal);
     const current = attachments.get(other);
     if (current?.state !== "attached") continue;
     if (verdict === "wait") {
@@ -240,12 +256,12 @@ function stillUsed(claim: string, { containerID }: { readonly containerID: strin
 function findTaken(
   bound: ClaimResult,
   addRequest: AddRequest,
-  { parts, superseded }: { parts: AgentServices; superseded: readonly Attachment[] },
+  { services, superseded }: { services: AgentServices; superseded: readonly Attachment[] },
 ): Refusal | undefined {
-  const space = parts.attachments.space(addRequest.scope);
+  const space = services.attachments.space(addRequest.scope);
   const ours = new Set(superseded.map(attachmentKey));
   for (const { address } of bound.addresses) {
-    const others = parts.attachments.placesOf(address).filter((id) => !isApart(id, bound, parts));
+    const others = services.attachments.placesOf(address).filter((id) => !isApart(id, bound, services));
     const holder = [space.holderOf(address), ...others].find((id) => id !== undefined && !ours.has(id));
     if (holder === undefined) continue;
     const words = `${address} is in use on this node: ${nameOf(holder)} has it in network ${networkOf(holder)}; delete that one, or keep pools and ipam.ranges apart`;
@@ -255,10 +271,10 @@ function findTaken(
 }
 
 /** Networks in different etcds are on different wires: an address is one only within an etcd. */
-function isApart(id: string, { claim = "" }: ClaimResult, parts: AgentServices): boolean {
-  const other = parts.attachments.at(id)?.claim;
+function isApart(id: string, { claim = "" }: ClaimResult, services: AgentServices): boolean {
+  const other = services.attachments.at(id)?.claim;
   const [here, there] = [placeOf(claim).etcd, other === undefined ? undefined : placeOf(other).etcd];
-  const inEtcds = parts.sharedNetworks?.hasOwn === true || (here !== undefined && there !== undefined);
+  const inEtcds = services.sharedNetworks?.hasOwn === true || (here !== undefined && there !== undefined);
   return other !== undefined && inEtcds && here !== there;
 }
 
