@@ -230,6 +230,19 @@ describe("an answer that is lost", () => {
     assert.deepEqual(node.held, ["10.1.2.2"]);
   });
 
+  it("is not taken back when the runtime asks again meanwhile, and hears of it", async () => {
+    const first = await node.call("ADD");
+    const again = node.call("ADD");
+    const key = `/var/lib/cni/networks\0net\0c1\0eth0`;
+    for (let i = 0; i < 10_000 && !node.parts.locks.isBusy(key); i++) await Promise.resolve();
+    assert.ok(node.parts.locks.isBusy(key), "it has its turn");
+    const settled = first.settle?.("lost");
+    const answer = await again;
+    await answer.settle?.("delivered");
+    await settled;
+    assert.deepEqual(node.held, addressesOf(answer));
+  });
+
   it("is taken back when no answer about it got through, whichever was lost last", async () => {
     for (const order of [
       [0, 1],

@@ -84,7 +84,7 @@ async function takeBack(attachment: Attachment, services: AgentServices): Promis
   const { attachments, deliveries, locks, clock, detachReporter, log } = services;
   await locks.run(attachmentKey(attachment), async () => {
     const current = attachments.get(attachment);
-    if (current === undefined || !deliveries.share(current, attachment)) return; // gone, or another one has its place
+    if (current === undefined || !deliveries.isLost(attachment, current)) return; // gone, or another one has its place, or it was asked for again
     const tombstone = detached(current, { now: clock.now(), deadlineNs: current.startNs - 1n });
     await attachments.commit({ put: [tombstone] });
     log.info("answer was lost, addresses taken back", {

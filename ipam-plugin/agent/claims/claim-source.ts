@@ -68,6 +68,12 @@ export interface SandboxEvent {
   readonly attachedAt?: number;
 }
 
+/** A sandbox that has a claim no more. */
+export interface SandboxEnd extends SandboxEvent {
+  /** Another sandbox of the same pod, on this node, has the claim still: the one that ended was not served after all. */
+  readonly remaining?: SandboxEvent;
+}
+
 /** The claim that serves a pod, before anything is done to it. */
 export interface ClaimMatch {
   readonly kind: "found";
@@ -107,8 +113,11 @@ export interface ClaimSource {
    * lost what was reported when it was attached.
    */
   attached(notice: SandboxEvent): Promise<void>;
-  /** The sandbox is gone. Safe to repeat; a notice about a sandbox that is no longer the claim's changes nothing. */
-  detached(notice: SandboxEvent): Promise<void>;
+  /**
+   * The sandbox is gone, and the claim is in use no more, or is that of the one that remains. Safe to repeat; a notice about a
+   * sandbox that is no longer the claim's changes nothing.
+   */
+  detached(notice: SandboxEnd): Promise<void>;
   /** Sandboxes of this node that were reported to have the claim, and not to have ended, so far as is known. */
   lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]>;
   /** Claims that count as in use on this node, so far as is known: as namespace/name. */

@@ -116,6 +116,29 @@ describe("Claims", () => {
     assert.equal(await world.realStore.get("claim", "shop/c"), undefined);
   });
 
+  it("is the sandbox's that remains when the next one of its pod was given up", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const suspects: Claim[] = [];
+    const claims = claimsOf(world, suspects);
+    const seenAt = { netns: "/run/netns/a", bootID: "boot-1" };
+    const sandboxOf = (containerID: string) =>
+      ask("a", { attachment: { network: "net", containerID, interface: "eth0" } });
+    const [first, second] = [sandboxOf("box-a"), sandboxOf("box-a2")];
+    await assignedClaim(claims, first);
+    await assignedClaim(claims, second);
+    const remaining = { claim: "shop/a", pod: first.pod, attachment: first.attachment, seenAt };
+    await claims.detached({ claim: "shop/a", pod: second.pod, attachment: second.attachment, remaining });
+    const { attachment } = (await claimAt(world, "shop/a")).record.status;
+    assert.deepEqual(
+      [attachment?.containerID, attachment?.detached, attachment?.netns],
+      ["box-a", false, "/run/netns/a"],
+    );
+    await claims.detached({ claim: "shop/a", pod: first.pod, attachment: first.attachment });
+    const last = (await claimAt(world, "shop/a")).record.status.attachment;
+    assert.deepEqual([last?.containerID, last?.detached], ["box-a", true]);
+  });
+
   it("gives it to the first interface that asks, and to the same one again", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");

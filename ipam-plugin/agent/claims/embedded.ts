@@ -46,6 +46,7 @@ import type {
   ClaimSource,
   NoClaim,
   PodRef,
+  SandboxEnd,
   SandboxEvent,
 } from "./claim-source.ts";
 import { newClaimFor } from "./new-claim.ts";
@@ -158,7 +159,7 @@ export class EmbeddedClaims implements ClaimSource {
     return resultOf(this.#options.context.view, record, request);
   }
 
-  async detached(notice: SandboxEvent): Promise<void> {
+  async detached(notice: SandboxEnd): Promise<void> {
     this.#made.delete(notice.claim);
     const seen = await this.#report(notice, "detached");
     if (seen !== undefined) this.#options.suspect(seen.record);
@@ -235,7 +236,7 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   async #report(
-    notice: SandboxEvent,
+    notice: SandboxEnd,
     news: SandboxReport,
     signal?: AbortSignal,
   ): Promise<Stored<"claim"> | undefined> {

@@ -6,7 +6,7 @@ import type { Claim, ClaimAttachment, ClaimStatus } from "../../../allocator/mod
 import { retryOnConflict } from "../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { throwIfCancelled } from "./claim-result.ts";
-import type { SandboxEvent } from "./claim-source.ts";
+import type { SandboxEnd, SandboxEvent } from "./claim-source.ts";
 
 export type SandboxReport = "attached" | "detached";
 
@@ -41,21 +41,24 @@ export function attachmentOf(
   };
 }
 
-/** The claim as it stands once the news is in it; undefined when it is not this pod's any more, or says more already. */
+/** The claim as it stands once the news is in it, or which sandbox remains; undefined when it is not this pod's any more, or says more already. */
 export async function reportSandbox(
   { store, clock, node }: Reporter,
-  notice: SandboxEvent,
+  notice: SandboxEnd,
   news: SandboxReport,
   signal?: AbortSignal,
 ): Promise<Stored<"claim"> | undefined> {
-  const { claim: key, attachment, seenAt } = notice;
+  const { claim: key } = notice;
   const change = { kind: "claim", key, doing: "its status was written" } as const;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined) return undefined;
     const bearing = classifyReport(seen.record, notice, news, node);
     if (bearing !== "new") return bearing === "known" ? seen : undefined;
     throwIfCancelled(signal);
-    const next = attachmentOf(seen.record, { attachment, seenAt }, { node, clock, news });
+    const { remaining } = notice;
+    const { attachment, seenAt } = remaining ?? notice;
+    const by = { node, clock, news: remaining === undefined ? news : ("attached" as const) };
+    const next = attachmentOf(seen.record, { attachment, seenAt }, by);
     const result = await store.report(seen, statusOf(next));
     return result.kind === "replaced" ? result.stored : "conflict";
   });

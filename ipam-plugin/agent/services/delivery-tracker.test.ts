@@ -46,11 +46,23 @@ describe("receipts", () => {
     deliveries.open(one);
     deliveries.repeat(one, renewed);
     deliveries.open(other);
-    assert.equal(deliveries.share(renewed, one), true);
-    assert.equal(deliveries.share(other, one), false);
-    assert.equal(deliveries.share(attachment(), attachment()), false);
     assert.equal(deliveries.settle(renewed, "lost"), false);
+    assert.equal(deliveries.isLost(one, renewed), false, "an answer is on its way");
     assert.equal(deliveries.settle(one, "lost"), true);
+    assert.equal(deliveries.isLost(one, renewed), true);
+    assert.equal(deliveries.isLost(one, other), false);
+    assert.equal(deliveries.isLost(attachment(), attachment()), false);
+  });
+
+  it("do not want one taken back that was asked for again after the last was lost", () => {
+    const deliveries = new DeliveryTracker();
+    const [one, renewed] = [attachment(), attachment()];
+    deliveries.open(one);
+    assert.equal(deliveries.settle(one, "lost"), true);
+    deliveries.repeat(one, renewed);
+    assert.equal(deliveries.isLost(one, renewed), false);
+    assert.equal(deliveries.settle(renewed, "delivered"), false);
+    assert.equal(deliveries.isLost(one, renewed), false);
   });
 
   it("count what an earlier process answered as delivered", () => {

@@ -26,10 +26,14 @@ export class DeliveryTracker {
     this.#accounts.set(renewed, account);
   }
 
-  /** Whether one is the other, or came of it by a repetition. */
-  share(one: Attachment, other: Attachment): boolean {
-    const account = this.#accounts.get(one);
-    return account !== undefined && account === this.#accounts.get(other);
+  /**
+   * Whether what was answered first, and is `now` in the journal, is still to be taken back: the runtime got no answer about it, and
+   * none is on its way. It may have been asked for once more since the last one was lost.
+   */
+  isLost(first: Attachment, now: Attachment): boolean {
+    const account = this.#accounts.get(first);
+    if (account === undefined || account !== this.#accounts.get(now)) return false;
+    return account.outstanding === 0 && !account.delivered;
   }
 
   /** True when that was the last answer to be settled and the runtime got none of them. */

@@ -43,6 +43,26 @@ describe("reports of detachments", () => {
     assert.deepEqual(node.parts.attachments.unreported(), []);
   });
 
+  it("say which sandbox of the pod remains, where another one was given up with its claim", async () => {
+    const [up, next] = [sandbox(0), { ...sandbox(0), cid: "next" }];
+    await node.add(up);
+    const given = new AbortController();
+    node.claimSource.onAttach = () => given.abort();
+    await node.call("ADD", { ...next, signal: given.signal });
+    node.claimSource.onAttach = undefined;
+    node.parts.detachReporter.start();
+    await until(() => node.claimSource.reported.length > 0);
+    const [notice, ...more] = node.claimSource.reported;
+    assert.deepEqual(more, []);
+    assert.deepEqual(
+      [notice?.attachment.containerID, notice?.remaining?.attachment.containerID],
+      ["next", "c0"],
+    );
+    await node.del(up);
+    await until(() => node.claimSource.reported.length === 2);
+    assert.equal(node.claimSource.reported[1]?.remaining, undefined);
+  });
+
   it("do not keep a DEL waiting", async () => {
     node.claimSource.fault = new Error("the API server is down");
     node.parts.detachReporter.start();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Backoff } from "../../../allocator/base/backoff.ts";
 import type { Clock, Logger, Random } from "../../../allocator/base/ports.ts";
-import type { ClaimSource } from "../claims/claim-source.ts";
+import type { ClaimSource, SandboxEvent } from "../claims/claim-source.ts";
 import { orAborted } from "../claims/deadline.ts";
-import { type Attachment, attachmentKey, noticeOf } from "../journal/attachment.ts";
+import { type Attachment, attachedNoticeOf, attachmentKey, noticeOf } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
 
 const AT_ONCE = 8;
@@ -105,8 +105,20 @@ export class DetachReporter {
   async #send(attachment: Attachment): Promise<void> {
     const { claimSource, attachments } = this.#options;
     const notice = noticeOf(attachment);
-    if (notice !== undefined && !this.#isUpBeside(attachment)) await claimSource.detached(notice);
+    const remaining = this.#remaining(attachment);
+    if (notice !== undefined && !this.#isUpBeside(attachment))
+      await claimSource.detached({ ...notice, ...(remaining && { remaining }) });
     await attachments.commit({ reported: [attachment] });
+  }
+
+  /** Of an ADD that was given up after its claim was attached: the sandbox before it has not ended. */
+  #remaining({ claim = "", containerID, pod }: Attachment): SandboxEvent | undefined {
+    const other = this.#options.attachments
+      .ofClaim(claim)
+      .find(
+        (one) => one.containerID !== containerID && one.pod?.name === pod?.name && one.pod?.uid === pod?.uid,
+      );
+    return other && attachedNoticeOf(other);
   }
 
   /** Another interface of the container still has the claim: the sandbox releases it with the last one. */

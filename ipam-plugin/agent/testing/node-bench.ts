@@ -17,6 +17,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  SandboxEnd,
   SandboxEvent,
 } from "../claims/claim-source.ts";
 import { createHandler } from "../commands/dispatch.ts";
@@ -63,7 +64,7 @@ export class ScriptedClaims implements ClaimSource {
   interfaces: readonly string[] | undefined;
   readonly asked: AttachRequest[] = [];
   readonly assigned: AttachRequest[] = [];
-  readonly reported: SandboxEvent[] = [];
+  readonly reported: SandboxEnd[] = [];
   readonly sandboxes = new Map<string, ClaimAttachment>(); // claim -> the one that its status has
   /** Sandboxes that were there at the start. */
   readonly known: SandboxEvent[] = [];
@@ -80,6 +81,8 @@ export class ScriptedClaims implements ClaimSource {
   finding: Promise<void> = Promise.resolve();
   /** What `attach` waits for. */
   gate: Promise<void> = Promise.resolve();
+  /** Run when `attach` has given the claim to the sandbox. */
+  onAttach: (() => void) | undefined;
   /** What `detached` waits for. */
   telling: Promise<void> = Promise.resolve();
 
@@ -100,6 +103,7 @@ export class ScriptedClaims implements ClaimSource {
   ): Promise<ClaimResult | NoClaim | Refusal> {
     this.assigned.push(request);
     await this.gate;
+    this.onAttach?.();
     return this.#answerTo(request);
   }
 
@@ -115,7 +119,7 @@ export class ScriptedClaims implements ClaimSource {
     this.known.push(notice);
   }
 
-  async detached(notice: SandboxEvent): Promise<void> {
+  async detached(notice: SandboxEnd): Promise<void> {
     this.attempts++;
     await this.telling;
     if (this.fault !== undefined) throw this.fault;

@@ -16,6 +16,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  SandboxEnd,
   SandboxEvent,
 } from "../claim-source.ts";
 import { within } from "../deadline.ts";
@@ -120,11 +121,11 @@ export class NodeClaims implements ClaimSource {
   }
 
   /** Nothing has to be remembered: whether a sandbox has a claim that is bound to this node can be checked at any time. */
-  async detached({ claim, attachment }: SandboxEvent): Promise<void> {
+  async detached({ claim, attachment, remaining }: SandboxEnd): Promise<void> {
     this.#options.recorded?.journalled(attachment);
     const holder = this.#holders.get(claim);
     if (holder?.attachment.containerID === attachment.containerID) {
-      this.#holders.set(claim, { ...holder, live: false });
+      this.#holders.set(claim, remaining ? { ...remaining, live: true } : { ...holder, live: false });
     }
     this.#options.checkAfter(claim, 0);
   }

@@ -11,6 +11,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  SandboxEnd,
   SandboxEvent,
 } from "../claim-source.ts";
 import { isFormerNotice } from "./former-containers.ts";
@@ -68,7 +69,7 @@ export class EtcdClaims implements ClaimSource {
     this.#telling ??= this.#tell();
   }
 
-  async detached(notice: SandboxEvent): Promise<void> {
+  async detached(notice: SandboxEnd): Promise<void> {
     const { claims, releaseFormer } = this.#options;
     if (isFormerNotice(notice)) return await releaseFormer(notice.attachment);
     this.#unreported.delete(notice.claim);

@@ -9,6 +9,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  SandboxEnd,
   SandboxEvent,
 } from "../claim-source.ts";
 
@@ -54,7 +55,7 @@ export class SideClaims implements ClaimSource {
     await this.#report(notice, async (source, own) => await source.attached(own));
   }
 
-  async detached(notice: SandboxEvent): Promise<void> {
+  async detached(notice: SandboxEnd): Promise<void> {
     await this.#report(notice, async (source, own) => await source.detached(own));
   }
 
