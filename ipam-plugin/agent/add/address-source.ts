@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
+import { BerthError, isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
 import { hasBlocks } from "../../../allocator/pool/pool-choice.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
 import { macOfPool } from "../claims/claim-result.ts";
+import { within } from "../claims/deadline.ts";
 import type { Attachment, Source } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
-import { poolsFor } from "./chosen-pools.ts";
+import { KNOWN_MS, poolsFor } from "./chosen-pools.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 import { notAnnotated, withDropIn, withFamilies } from "./drop-in-pools.ts";
 import { assignFromBlocks } from "./from-blocks.ts";
@@ -48,9 +49,26 @@ export async function assignAddresses(
   if (dropIn?.annotation !== undefined) return fromRefusal(notAnnotated(dropIn, pools));
   const fromBlocks = await assignFromChosen(addRequest, services, signal);
   if (fromBlocks !== undefined) return fromBlocks;
+  await untilPoolsAreKnown(services, signal);
+  if (signal.aborted) return cancelledError(addRequest);
   return addRequest.ipam.rangeSets.length > 0
     ? assignFromRanges(addRequest, services)
     : assignStatic(addRequest, services);
+}
+
+/** What the network's own ranges and addresses share with a pool is the pool's to give: as long as none is known that may be any. */
+async function untilPoolsAreKnown(
+  { knowsPools, blockFollower, clock }: AgentServices,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!knowsPools())
+    await within({ ms: KNOWN_MS, clock, signals: [signal] }, async (late) => {
+      while (!late.aborted && !knowsPools()) await blockFollower.heard(late);
+    });
+  if (knowsPools() || signal.aborted) return;
+  const words =
+    "which pools there are is not known on this node, and they may have addresses of this network: the API server has not told of them yet; try again";
+  throw new BerthError("NOT_READY", words);
 }
 
 /** Undefined: no pool serves the pod out of blocks. A network with addresses of its own that names no pool uses none. */

@@ -13,7 +13,7 @@ import type { AddRequest } from "./add-request.ts";
 import { uncutForDropIn } from "./drop-in-pools.ts";
 
 /** How long an ADD waits for what decides which pools are open to its pod. */
-const KNOWN_MS = 5_000;
+export const KNOWN_MS = 5_000;
 
 type Known = Pick<AgentServices, "blockFollower">;
 

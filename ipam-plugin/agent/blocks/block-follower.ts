@@ -57,6 +57,16 @@ export class BlockFollower {
     return this.#pools.all();
   }
 
+  /** Whether they have blocks or not; without an API server those that there were when it was heard last. */
+  everyPool(): readonly Pool[] {
+    return this.#pools.everything();
+  }
+
+  /** Whether `everyPool` gives all that there are, so far as this node has ever heard. */
+  get knowsEveryPool(): boolean {
+    return this.#pools.areAllKnown;
+  }
+
   /** All are known: they were listed, or the journal had them in this boot. */
   get knowsPools(): boolean {
     const { source, bootId } = this.#options;
@@ -241,7 +251,7 @@ export class BlockFollower {
     const known = new Set([...source.blocks()].map((one) => idOf(ownedOf(one))));
     const gone = source.isSynced ? this.#journalled.besides(known) : [];
     put.push(...this.#journalled.doubted(gone));
-    const pools = this.#pools.change(stored.length > 0);
+    const pools = this.#pools.change();
     if (put.length + gone.length + pools.pools.length + pools.poolsGone.length === 0) return;
     const parted = stored.some((one) => one.record.within !== undefined || this.returnedOf(one).length > 0);
     await this.#write({ put, gone, parted, ...pools });

@@ -4,25 +4,38 @@ import { type Pool, type PoolRecord, parseStoredPool } from "../../../allocator/
 import type { JournalContents } from "../journal/journal.ts";
 import type { BlockSource } from "./block-source.ts";
 
+/** In the journal beside the pools: all that there were are in it. No pool has that name, and an earlier version reads none from it. */
+const LISTED: PoolRecord = { name: "", spec: { ranges: [] } };
+
 /** The pools that the watch tells of, and before it has told of all those that the journal has. */
 export class KnownPools {
   readonly #source: BlockSource;
   readonly #journalled = new Map<string, Pool>(); // name -> what the journal has of it
+  #wereListed = false;
 
   constructor(source: BlockSource, stored: JournalContents["pools"]) {
     this.#source = source;
-    for (const one of stored) {
-      const pool = parseStoredPool(one);
-      if (!isRefusal(pool)) this.#journalled.set(pool.name, pool);
-    }
+    this.#note(stored);
   }
 
   /** All that are known; without an API server those that have blocks. */
   all(): readonly Pool[] {
+    return this.everything().filter(
+      ({ name, spec }) => spec.blockSize !== undefined || this.#source.pool(name) !== undefined,
+    );
+  }
+
+  /** All that are known; without an API server those that there were when it was heard last. */
+  everything(): readonly Pool[] {
     const known = new Map([...this.#source.pools()].map((pool) => [pool.name, pool]));
     if (!this.#source.isSynced)
       for (const [name, pool] of this.#journalled) if (!known.has(name)) known.set(name, pool);
     return [...known.values()];
+  }
+
+  /** Whether `everything` is: they were listed, by this process or by one before it. */
+  get areAllKnown(): boolean {
+    return this.#source.isSynced || this.#wereListed;
   }
 
   /** As it is known now; as the journal has it while that is not known yet. */
@@ -30,25 +43,31 @@ export class KnownPools {
     return this.#source.pool(name) ?? (this.#source.isSynced ? undefined : this.#journalled.get(name));
   }
 
-  /** What the journal is to be told; of pools that are there only if this node has blocks. */
-  change(hasBlocks: boolean): {
+  /** What the journal is to be told. */
+  change(): {
     readonly pools: readonly PoolRecord[];
     readonly poolsGone: readonly string[];
   } {
-    const cut = [...this.#source.pools()].filter(({ spec }) => spec.blockSize !== undefined);
-    const news = hasBlocks ? cut.filter((pool) => this.#isNews(pool)) : [];
-    const there = new Set(cut.map(({ name }) => name));
-    const gone = this.#source.isSynced ? [...this.#journalled.keys()].filter((name) => !there.has(name)) : [];
-    return { pools: news.map(({ name, spec }) => ({ name, spec })), poolsGone: gone };
+    const there = [...this.#source.pools()];
+    const news = there.filter((pool) => this.#isNews(pool)).map(({ name, spec }) => ({ name, spec }));
+    if (!this.#source.isSynced) return { pools: news, poolsGone: [] };
+    const names = new Set(there.map(({ name }) => name));
+    const gone = [...this.#journalled.keys()].filter((name) => !names.has(name));
+    return { pools: this.#wereListed ? news : [...news, LISTED], poolsGone: gone };
   }
 
   /** The journal has it. */
   written({ pools, poolsGone }: ReturnType<KnownPools["change"]>): void {
-    for (const one of pools) {
+    this.#note(pools);
+    for (const name of poolsGone) this.#journalled.delete(name);
+  }
+
+  #note(records: JournalContents["pools"]): void {
+    for (const one of records) {
+      if (one.name === LISTED.name) this.#wereListed = true;
       const pool = parseStoredPool(one);
       if (!isRefusal(pool)) this.#journalled.set(pool.name, pool);
     }
-    for (const name of poolsGone) this.#journalled.delete(name);
   }
 
   #isNews({ name, spec }: Pool): boolean {

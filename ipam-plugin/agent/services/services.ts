@@ -37,7 +37,7 @@ export interface ServicesOptions {
   readonly claimSource: ClaimSource;
   /** Absent: no pool has blocks. */
   readonly blockSource?: BlockSource;
-  /** Every pool that is known; absent: those of `blockSource`. */
+  /** Every pool that there is; absent: those of `blockSource`, as soon as it has told of them. */
   readonly pools?: () => Iterable<Pool>;
   /** Networks whose addresses are kept in etcd for many hosts; absent: this agent has no etcd. */
   readonly sharedNetworks?: SharedNetworks;
@@ -69,6 +69,8 @@ export interface AgentServices {
   readonly claimSource: ClaimSource;
   readonly sharedNetworks: SharedNetworks | undefined;
   readonly pools: () => Iterable<Pool>;
+  /** Whether `pools` gives all of them. */
+  readonly knowsPools: () => boolean;
   /** Which networks' own ranges lie in one of them. */
   readonly rangeOverlaps: RangeOverlaps;
   /** What of networks' configurations has no effect. */
@@ -99,23 +101,25 @@ export interface Request {
 export async function createServices(options: ServicesOptions): Promise<AgentServices> {
   const { claimSource, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
   const { notReady = () => undefined, hostLocalLeases = noLeases, blockSource: source = noBlocks } = options;
-  const { pools = () => source.pools() } = options;
   const journal = new Journal(options.database);
   const contents = journal.load();
   const blocks = new NodeBlocks(() => clock.now());
   const attachments = new AttachmentCache(journal, blocks, contents);
+  const blockFollower = new BlockFollower({ source, blocks, journal, contents, bootId });
+  const { pools } = options;
   return {
     journal,
     attachments,
     blocks,
-    blockFollower: new BlockFollower({ source, blocks, journal, contents, bootId }),
+    blockFollower,
     locks: new KeyedMutex(),
     inFlight: new InFlight(),
     deliveries: new DeliveryTracker(),
     detachReporter: new DetachReporter({ attachments, claimSource, clock, random, log }),
     claimSource,
     sharedNetworks: options.sharedNetworks,
-    pools,
+    pools: pools ?? (() => blockFollower.everyPool()),
+    knowsPools: () => pools !== undefined || blockFollower.knowsEveryPool,
     rangeOverlaps: new RangeOverlaps(log),
     networkWarnings: new NetworkWarnings(log),
     configurations: new KnownConfigurations(),
