@@ -151,7 +151,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       occupants: () => replica.occupants(),
       services: remembered(() => readServices(connection), clock, SERVICES_MS),
       catchUp: () => waitForPools(replica.context, replica.cache),
-      suspect: (claim) => collector.suspect(claim),
+      enqueueForGc: (claim) => collector.enqueue(claim),
     }),
   );
   const { metricsToken } = options;
@@ -233,13 +233,13 @@ function startControllers(
   const { context, cache, watches, inventory, synced } = replica;
   const collector = startGcController({ context, inventory, leadership, metrics, events, synced });
   closers.push(() => collector.close());
-  const suspect: ControllerDeps["suspect"] = (claim) => collector.suspect(claim);
+  const enqueueForGc: ControllerDeps["enqueueForGc"] = (claim) => collector.enqueue(claim);
   const knows = { context, cache, watches, inventory, leadership, connection, access };
   const deps: ControllerDeps = {
     ...knows,
     events,
     metrics,
-    suspect,
+    enqueueForGc: enqueueForGc,
     reviewersBy,
     refusalsNameAll,
     ...(options.nodeCIDRs === undefined ? {} : { nodeCIDRs: options.nodeCIDRs }),
@@ -247,7 +247,7 @@ function startControllers(
     ...dialectsOf(options),
   };
   const controllers = [
-    startGcTriggers({ cache, watches, clock, suspect }),
+    startGcTriggers({ cache, watches, clock, enqueueForGc }),
     ...[startBinder, startWorkloads, startClaims, startPools, startBlocks, startNodeCidrs].map((start) =>
       start(deps),
     ),

@@ -18,7 +18,7 @@ import { addressTaken } from "../planning/refusal-messages.ts";
 
 /** What an identity would get, if nobody came in between. Nothing is written. */
 export interface DryRunResult {
-  readonly kind: "preview";
+  readonly kind: "dry-run";
   readonly addresses: readonly { readonly address: Address; readonly pool: string; readonly held: boolean }[];
   /** Of the addresses, where the request names any. */
   readonly interfaces?: Interfaces;
@@ -54,8 +54,8 @@ async function dryRunWith(
 ): Promise<DryRunResult | Refusal> {
   const claim = known?.releasing === true && known.deleting !== true ? undefined : known;
   // that a slot is free, although another pod was told of it, is for whoever asks about slots to say
-  const instead = claim?.binding?.token ?? "";
-  const decision = await decide(context, { ...allocation, instead }, claim, dryRunning(context));
+  const replacesToken = claim?.binding?.token ?? "";
+  const decision = await decide(context, { ...allocation, replacesToken }, claim, dryRunning(context));
   if (isRefusal(decision)) return decision;
   const { plan, held, moves } = decision;
   const addresses = plan.keep.map((address) => ({
@@ -64,15 +64,15 @@ async function dryRunWith(
     held: held.includes(address),
   }));
   for (const familyPlan of plan.familyPlans) {
-    const got = await previewFamily(context, familyPlan, allocation, claimedEarlier);
+    const got = await dryRunFamily(context, familyPlan, allocation, claimedEarlier);
     if (isRefusal(got)) return got;
     addresses.push({ ...got, held: false });
   }
   const isOwn = claim?.identity.kind === allocation.identity.kind;
   const got = addresses.slice(plan.keep.length).map(({ address }) => address);
   const interfaces = placesIn(plan, got);
-  const preview = { kind: "preview", addresses, keeps: moves && isOwn ? held : [] } as const;
-  return interfaces === undefined ? preview : { ...preview, interfaces };
+  const result = { kind: "dry-run", addresses, keeps: moves && isOwn ? held : [] } as const;
+  return interfaces === undefined ? result : { ...result, interfaces };
 }
 
 /** As a review decides, which has seen no pod, and without a write. */
@@ -94,7 +94,7 @@ async function reservedOf(context: DryRun, { addresses, nonce }: Claim): Promise
   return reserved;
 }
 
-async function previewFamily(
+async function dryRunFamily(
   context: DryRun,
   familyPlan: FamilyPlan,
   { key, takesOver }: AllocationRequest,

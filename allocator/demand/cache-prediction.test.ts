@@ -39,20 +39,20 @@ describe("what is foreseen of a reservation", () => {
 
   it("is to be tried when anything of it would be written", () => {
     const kind = (holdings: Holdings) => foreseen(holdings).kind;
-    assert.equal(kind({}), "try");
-    assert.equal(kind({ reservations }), "try"); // its own, left by a crash
-    assert.equal(kind({ claims: [claim] }), "try"); // lost its reservation
+    assert.equal(kind({}), "unknown");
+    assert.equal(kind({ reservations }), "unknown"); // its own, left by a crash
+    assert.equal(kind({ claims: [claim] }), "unknown"); // lost its reservation
     assert.equal(
       kind({ claims: [claim], reservations: [reservationRecord("10.20.0.70", { marked: true })] }),
-      "try",
+      "unknown",
     );
-    assert.equal(kind({ claims: [claimRecord({ releasing: true })], reservations }), "try");
+    assert.equal(kind({ claims: [claimRecord({ releasing: true })], reservations }), "unknown");
     const retained = claimRecord({ retained: { since: NOW, because: "scaled" } });
-    assert.equal(kind({ claims: [retained], reservations }), "try");
+    assert.equal(kind({ claims: [retained], reservations }), "unknown");
     const otherwise = claimRecord({ retention: { ...claim.retention, whenDeleted: "Retain" } });
-    assert.equal(kind({ claims: [otherwise], reservations }), "try");
+    assert.equal(kind({ claims: [otherwise], reservations }), "unknown");
     const elsewhere = claimRecord({ addresses: addrs("10.20.0.71") });
-    assert.equal(kind({ claims: [elsewhere], reservations: reservationsOf(elsewhere) }), "try");
+    assert.equal(kind({ claims: [elsewhere], reservations: reservationsOf(elsewhere) }), "unknown");
   });
 
   it("is refused while another is seen to have the address, and not once that one's cooldown is over", () => {
@@ -64,7 +64,7 @@ describe("what is foreseen of a reservation", () => {
     const cooling = reservationRecord("10.20.0.70", { ...other, releasedAt: NOW - 29_999 });
     assert.match(refusalOf(foreseen({ reservations: [cooling] })), /^ADDRESS_TAKEN: .* is cooling down/);
     const cooled = reservationRecord("10.20.0.70", { ...other, releasedAt: NOW - 30_000 });
-    assert.equal(foreseen({ reservations: [cooled] }).kind, "try");
+    assert.equal(foreseen({ reservations: [cooled] }).kind, "unknown");
   });
 
   it("is refused for what no plan can give, and for a namesake", () => {
@@ -85,6 +85,6 @@ describe("what is foreseen of a reservation", () => {
     const own = (hand: typeof made) => requestFromSpec(hand, namespace, { token: "t", now: NOW });
     assert.equal(foreseen({ claims: [made], reservations }, own(made)).kind, "satisfied");
     const changed = claimRecord({ handMade: true, request: { addresses: addrs("10.20.0.71") } });
-    assert.equal(foreseen({ claims: [changed], reservations }, own(changed)).kind, "try");
+    assert.equal(foreseen({ claims: [changed], reservations }, own(changed)).kind, "unknown");
   });
 });

@@ -15,7 +15,7 @@ import type { Stored } from "../store/store.ts";
 
 /**
  * What `reserve` would come to, by the view alone, for whoever asks again and again: `satisfied`, the claim has all that it
- * should have; a refusal, an address that is needed is seen in other hands; `try`, only the store can tell.
+ * should have; a refusal, an address that is needed is seen in other hands; `unknown`, only the store can tell.
  */
 export function predictFromCache(
   context: Pick<Context, "view" | "clock">,
@@ -25,7 +25,7 @@ export function predictFromCache(
   const known = view.claim(claimKey(resolved.key));
   const claim = known?.record;
   const said = withClaimSpec(resolved, claim);
-  if (claim?.releasing === true || claim?.deleting === true) return { kind: "try" };
+  if (claim?.releasing === true || claim?.deleting === true) return { kind: "unknown" };
   const barred = claimConflict(claim, said.identity);
   if (barred !== undefined) return barred;
   const allocation = withClaimByHand(view, said, claim);
@@ -36,7 +36,7 @@ export function predictFromCache(
   if (refusal !== undefined) return refusal;
   return known !== undefined && hasAll(context, allocation, known, plan)
     ? { kind: "satisfied", claim: known }
-    : { kind: "try" };
+    : { kind: "unknown" };
 }
 
 /** By the view: the claim has all that is asked for, so that a review takes nothing. */
@@ -51,7 +51,7 @@ export function isSatisfied({ view }: Pick<Context, "view">, resolved: Allocatio
 
 type Prediction =
   | { readonly kind: "satisfied"; readonly claim: Stored<"claim"> }
-  | { readonly kind: "try" }
+  | { readonly kind: "unknown" }
   | Refusal;
 
 function takenAlready(

@@ -75,7 +75,7 @@ describe("a pod that is only sticky", () => {
       const resolved = await requestFor(world, { sticky: true });
       const would = granted(await dryRun(world.context, resolved));
       assert.deepEqual(would.addresses, [{ address: "10.20.0.70", pool: "db", held: reserved }]);
-      assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "satisfied" : "try");
+      assert.equal(predictFromCache(world.context, resolved).kind, reserved ? "satisfied" : "unknown");
       const before = world.context.view.claim(claimKey(resolved.key));
       const { claim } = granted(await reserve(world.context, resolved, "pod"));
       assert.deepEqual(claim.record.addresses, ["10.20.0.70"]);

@@ -190,8 +190,12 @@ async function tryAllocate(
 ): Promise<Reserved | Refusal | Released> {
   if (before !== undefined && !free) return busy(before.record, allocation);
   const { hold, ...plain } = allocation;
-  const instead = before?.record.binding?.token ?? "";
-  const got = await reserve(context, before === undefined ? allocation : { ...plain, instead }, "nothing");
+  const replacesToken = before?.record.binding?.token ?? "";
+  const got = await reserve(
+    context,
+    before === undefined ? allocation : { ...plain, replacesToken },
+    "nothing",
+  );
   if (isRefusal(got) || hold === undefined) return got;
   if (got.claim.record.binding?.token === hold.token) return got;
   return await holdFree(context, inventory, got, { ...allocation, hold });

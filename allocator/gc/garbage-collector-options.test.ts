@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A garbage collector of a cluster: its hints may lag, it may have to leave the work to another process, records may be broken.
+// A garbage collector of a cluster: its cached state may lag, it may have to leave the work to another process, records may be broken.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
@@ -73,13 +73,13 @@ describe("a pass of a garbage collector in a cluster", () => {
     await ordinal(world);
     const asked: string[] = [];
     const live = asking(world.objects, asked);
-    const collector = new GarbageCollector(world.context, live, { hints: wanting(1) });
+    const collector = new GarbageCollector(world.context, live, { cachedState: wanting(1) });
     for (let n = 0; n < 3; n++) assert.equal(await pass(world, collector, 60_000), NOTHING);
     assert.deepEqual(asked, []);
-    // the hints lag behind: the workload is there, and it wants the ordinal
+    // the cached state lags behind: the workload is there, and it wants the ordinal
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
     const before = world.dump();
-    const late = new GarbageCollector(world.context, live, { hints: wanting(undefined) });
+    const late = new GarbageCollector(world.context, live, { cachedState: wanting(undefined) });
     assert.equal(await pass(world, late), NOTHING);
     assert.deepEqual(asked, ["pod mysql-0", "StatefulSet mysql"]);
     assert.equal(world.dump(), before);
@@ -119,7 +119,7 @@ describe("a pass of a garbage collector in a cluster", () => {
     });
     const before = world.dump();
     const collector = new GarbageCollector(world.context, live, {
-      hints: wanting(undefined),
+      cachedState: wanting(undefined),
       mayWrite: () => leads,
     });
     await pass(world, collector, 60_000);
@@ -173,8 +173,8 @@ describe("a pass of a garbage collector in a cluster", () => {
     await ordinal(world);
     for (const code of ["STORE_UNAVAILABLE", "TIMED_OUT", "NOT_READY"] as const) {
       const fault = new BerthError(code, "no answer");
-      const hints = { ...wanting(1), workload: () => Promise.reject(fault) };
-      await assert.rejects(new GarbageCollector(world.context, world.objects, { hints }).pass(), fault);
+      const cachedState = { ...wanting(1), workload: () => Promise.reject(fault) };
+      await assert.rejects(new GarbageCollector(world.context, world.objects, { cachedState }).pass(), fault);
     }
   });
 });

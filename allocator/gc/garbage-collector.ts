@@ -28,7 +28,7 @@ export interface GcReport {
 
 interface GarbageCollectorOptions {
   /** What the first look at a claim goes by: may lag behind, costs nothing. That of the decisions if absent. */
-  readonly hints?: ClusterState;
+  readonly cachedState?: ClusterState;
   /** Asked before every deletion: a process that is no longer the leader stops at once. */
   readonly mayWrite?: () => boolean;
   /** Told of every claim that a limit of its pool lets go although it asks to be retained. */
@@ -42,7 +42,7 @@ interface GarbageCollectorOptions {
 export class GarbageCollector {
   readonly #context: Context;
   readonly #inventory: ClusterState;
-  readonly #hints: ClusterState;
+  readonly #cachedState: ClusterState;
   readonly #mayWrite: () => boolean;
   readonly #limits: RetentionLimits;
   readonly #notRetained: (claim: Stored<"claim">, because: string) => void;
@@ -53,14 +53,14 @@ export class GarbageCollector {
   constructor(context: Context, inventory: ClusterState, options: GarbageCollectorOptions = {}) {
     this.#context = context;
     this.#inventory = inventory;
-    this.#hints = options.hints ?? inventory;
+    this.#cachedState = options.cachedState ?? inventory;
     this.#mayWrite = options.mayWrite ?? (() => true);
     this.#limits = new RetentionLimits(context);
     this.#notRetained = options.notRetained ?? (() => {});
   }
 
-  /** Wall clock, ms: since when the oldest suspect record has looked the same; undefined when none is suspect. */
-  get oldestSuspicion(): number | undefined {
+  /** Wall clock, ms: since when the oldest candidate for removal has looked the same; undefined when there is none. */
+  get oldestCandidateSince(): number | undefined {
     const all = [...this.#firstSeen.values(), ...this.#broken.values()];
     return all.length === 0 ? undefined : all.reduce((oldest, { at }) => Math.min(oldest, at), Infinity);
   }
@@ -181,7 +181,7 @@ export class GarbageCollector {
       if (seen?.record.releasing === true) await release(this.#context, seen);
       return { kind: "keep" };
     }
-    const facts = await observeOwner(hint.record, this.#hints);
+    const facts = await observeOwner(hint.record, this.#cachedState);
     const first = this.#limits.judge(hint, facts);
     if (first.kind === "keep") return first;
     const seen = await this.#context.store.get("claim", hint.key);

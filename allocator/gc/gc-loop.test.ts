@@ -52,7 +52,7 @@ describe("keepHouse", () => {
     const loop = startGcLoop(world.context, world.collector(), noopMetrics);
     await ordinals(world, "mysql-0");
     await world.objects.forget("StatefulSet", "shop", "mysql");
-    loop.suspect(claimRecord());
+    loop.enqueue(claimRecord());
     await eventually("it is released", async () =>
       Object.keys(await world.holdings()).length === 0 ? true : undefined,
     );
@@ -65,7 +65,7 @@ describe("keepHouse", () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock, wrap: (store) => gate.wrap(store) });
     const loop = startGcLoop(world.context, new GarbageCollector(world.context, world.objects), noopMetrics);
-    for (const name of ["mysql-0", "mysql-1", "mysql-2"]) loop.suspect(claimRecord({ name }));
+    for (const name of ["mysql-0", "mysql-1", "mysql-2"]) loop.enqueue(claimRecord({ name }));
     await new Promise((resolve) => setImmediate(resolve));
     const closed = loop.close();
     gate.through();

@@ -11,7 +11,7 @@ const PASS_EVERY_MS = 10_000;
 
 export interface GcLoop {
   /** Judges one claim soon, because something just happened to what it is kept for. */
-  suspect(claim: Claim): void;
+  enqueue(claim: Claim): void;
   /** Ends after the work at hand. Repeatable. */
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
   };
   const passes = repeat(context, stop.signal, () => passOnce(context, collector, metrics));
   return {
-    suspect(claim) {
+    enqueue(claim) {
       if (suspects.size === 0) judging = judging.then(judgeAll);
       suspects.set(claimKey(claim), claim);
     },

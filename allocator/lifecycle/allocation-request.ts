@@ -28,7 +28,7 @@ export interface AllocationRequest {
   /** With `hold`: the sandbox that the claim is made for; where the store can, it is in the claim from its first write on. */
   readonly sandbox?: ClaimAttachment;
   /** Token of the hold that had expired, whose place this may take; absent: of none. */
-  readonly instead?: string;
+  readonly replacesToken?: string;
   /**
    * What the claim of the name says goes, as it is when it is written: whatever claim it is, for a pod that asks for
    * nothing itself, or one that a person made, for a pod that does not say what it wants.
@@ -51,7 +51,7 @@ export interface AllocationRequest {
   /** It says what the claim of the name says itself: nobody else's request changes what a person made. */
   readonly fromSpec?: true;
   /** A person asks, for the claim that he has made: no other claim of the name will do. */
-  readonly byHand?: true;
+  readonly userRequested?: true;
 }
 
 /** A claim of the same namespace that another one takes over from (ADR 0021). */

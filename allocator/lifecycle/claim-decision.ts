@@ -74,9 +74,11 @@ export async function decide(
 
 function barredFor(
   claim: Claim | undefined,
-  { identity, byHand, key }: AllocationRequest,
+  { identity, userRequested, key }: AllocationRequest,
 ): Refusal | undefined {
-  return claimConflict(claim, identity) ?? (byHand === true ? userClaimConflict(claim, key) : undefined);
+  return (
+    claimConflict(claim, identity) ?? (userRequested === true ? userClaimConflict(claim, key) : undefined)
+  );
 }
 
 async function planFor(

@@ -140,7 +140,7 @@ export function withClaimByHand(
   asked: AllocationRequest,
   claim: Claim | undefined,
 ): AllocationRequest | Refusal {
-  if (claim?.handMade !== true || asked.byHand === true || asked.fromSpec === true) return asked;
+  if (claim?.handMade !== true || asked.userRequested === true || asked.fromSpec === true) return asked;
   const allocation = withoutIdleDefault(asked, claim);
   const { constraints } = allocation;
   const { request } = claim;

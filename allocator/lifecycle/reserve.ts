@@ -57,7 +57,7 @@ async function reserveAlone(
   const isNew = looksNew(context, allocation);
   let known = isNew ? undefined : await knownClaim(context, allocation);
   // what a person made he may have deleted or changed a moment ago, which the view did not hear of
-  let sure = !isNew && (known?.record.handMade !== true || allocation.byHand === true);
+  let sure = !isNew && (known?.record.handMade !== true || allocation.userRequested === true);
   let last: Attempt | undefined;
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const current = await finished(context, known);
@@ -88,17 +88,20 @@ function stillContended(key: string, last: Attempt | undefined): Refusal {
  * A claim that the view lacks is not there, almost always, and creating it is the proof: no need to read it first. An
  * ordinal's claim is made in advance, by another replica perhaps a moment ago.
  */
-function looksNew({ view }: Context, { key, identity, byHand, followsClaim }: AllocationRequest): boolean {
-  if (byHand === true || followsClaim !== undefined || identity.ordinal !== undefined) return false;
+function looksNew(
+  { view }: Context,
+  { key, identity, userRequested, followsClaim }: AllocationRequest,
+): boolean {
+  if (userRequested === true || followsClaim !== undefined || identity.ordinal !== undefined) return false;
   return view.claim(claimKey(key)) === undefined;
 }
 
 async function knownClaim(
   context: Context,
-  { key, byHand }: AllocationRequest,
+  { key, userRequested }: AllocationRequest,
 ): Promise<Stored<"claim"> | undefined> {
   const name = claimKey(key);
-  return byHand === true ? await context.store.get("claim", name) : await readClaim(context, name);
+  return userRequested === true ? await context.store.get("claim", name) : await readClaim(context, name);
 }
 
 /** Whoever began to give the claim back may have stopped half-way; what then cools is this identity's own to take. */

@@ -43,7 +43,7 @@ function successor(): Claim {
 function wanted(world: World, wasUnused: boolean): AllocationRequest {
   const given = { token: world.random.token(), now: world.clock.now() };
   const request = requestFromSpec(successor(), namespaceFacts("shop"), given);
-  return { ...request, byHand: true, takesOver: { name: "old", wasUnused } };
+  return { ...request, userRequested: true, takesOver: { name: "old", wasUnused } };
 }
 
 async function holders(world: World): Promise<string[]> {

@@ -53,7 +53,7 @@ describe("a claim that is being deleted", () => {
       for (const asked of ["10.20.0.70", "10.20.0.71"]) {
         const allocation = ordinalAllocation(world, "mysql-0", entries(asked));
         assert.equal(refusalOf(await dryRun(world.context, allocation)), words);
-        assert.deepEqual(predictFromCache(world.context, allocation), { kind: "try" });
+        assert.deepEqual(predictFromCache(world.context, allocation), { kind: "unknown" });
         if (claim.releasing === true) continue; // whoever finds that goes on with it
         const before = world.dump();
         assert.equal(refusalOf(await reserve(world.context, allocation, "pod")), words);
@@ -76,7 +76,7 @@ describe("a claim that is being deleted", () => {
     const stale = { ...world.context, view: viewOf({ pools: [DB_POOL], claims: [DOOMED] }) };
     assert.equal(await readClaim(stale, "shop/mysql-0"), undefined);
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
-    assert.equal(granted(await dryRun(stale, allocation)).kind, "preview");
+    assert.equal(granted(await dryRun(stale, allocation)).kind, "dry-run");
     assert.equal(granted(await reserve(stale, allocation, "pod")).made, true);
   });
 

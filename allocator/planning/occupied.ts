@@ -8,7 +8,7 @@ import { refuseAddress } from "../ip/mac.ts";
 import { describeOccupant, type Occupant } from "../model/occupant.ts";
 import { classify, type Pool } from "../pool/pool.ts";
 import type { AddressConstraints } from "./plan.ts";
-import { instead, quoted, withoutNames } from "./refusal-messages.ts";
+import { alternatives, quoted, withoutNames } from "./refusal-messages.ts";
 
 /**
  * Why an address that is asked for by name is not given: somebody has it, and not from Berth. A pool with `spec.networks` may be for
@@ -33,7 +33,7 @@ export function occupied(
 
 function inUse(view: RecordReader, pool: Pool, address: Address, occupant: Occupant): Refusal {
   const { kind, namespace, name } = occupant;
-  const near = instead(view, pool, address);
+  const near = alternatives(view, pool, address);
   const words = `address ${address} in pool ${quoted(pool.name)} is in use by ${describeOccupant(occupant)}, and not from Berth`;
   const next =
     kind === "pod"

@@ -29,7 +29,7 @@ export function entryRefusal(view: RecordReader, pool: Pool, address: Address): 
   const why = kind === "gateway" ? "is the gateway of" : "is excluded from";
   return refuseAddress(
     "ADDRESS_EXCLUDED",
-    `address ${address} ${why} pool ${quoted(pool.name)}${instead(view, pool, address)}`,
+    `address ${address} ${why} pool ${quoted(pool.name)}${alternatives(view, pool, address)}`,
     {
       address,
       pool: pool.name,
@@ -48,12 +48,12 @@ export function addressTaken(
   if (found === undefined) {
     return refuseAddress(
       "ADDRESS_TAKEN",
-      `address ${address} in pool ${quoted(pool.name)} is taken${instead(view, pool, address)}`,
+      `address ${address} in pool ${quoted(pool.name)} is taken${alternatives(view, pool, address)}`,
       details,
     );
   }
   const { key, claim } = holderOf(view, found);
-  const near = instead(view, pool, address);
+  const near = alternatives(view, pool, address);
   const { how, next } = heldAs(found, claim, key);
   return refuseAddress(
     "ADDRESS_TAKEN",
@@ -70,7 +70,7 @@ export function addressInBlock(view: RecordReader, pool: Pool, address: Address,
   const known = view.blockOwning?.(address);
   const block = known?.within === found.cidr ? known : found;
   const { how, next } = inBlockWords(block, address);
-  const near = instead(view, pool, address);
+  const near = alternatives(view, pool, address);
   const words = `address ${address} in pool ${quoted(pool.name)} ${how}${near}`;
   return refuseAddress("ADDRESS_TAKEN", `${words}; or ${next}`, {
     address,
@@ -117,7 +117,7 @@ export function withoutNames(
   }: { readonly pool: Pool | undefined; readonly address: Address; readonly why: string },
 ): Refusal {
   const where = pool === undefined ? "" : ` in pool ${quoted(pool.name)}`;
-  const near = pool === undefined ? "" : instead(view, pool, address);
+  const near = pool === undefined ? "" : alternatives(view, pool, address);
   const words = `address ${address}${where} ${why}${near}${near === "" ? "; " : "; or "}ask whoever runs the network`;
   return refuseAddress(
     "ADDRESS_TAKEN",
@@ -127,7 +127,7 @@ export function withoutNames(
 }
 
 /** What to ask for in its place; where there is nothing, that the pool is full and what helps. */
-export function instead(view: RecordReader, pool: Pool, address: Address): string {
+export function alternatives(view: RecordReader, pool: Pool, address: Address): string {
   const family = familyOf(address);
   const asked = toNumber(address);
   const open = freeNeighbours(intervalsOf(pool, family), view.unpickable(pool, family), asked, NEARBY);

@@ -108,7 +108,7 @@ async function dryRunOf(
   if (isRefusal(outcome)) return refused(asking, `${titleOf(subject)}: ${outcome.message}`);
   stdout.write(`${titleOf(subject)} ${answer.verb} (dry run)\n`);
   const own = `claim ${subject.namespace}/${subject.name}`;
-  const foreseen = outcome.kind === "preview" ? [describeDryRun(own, outcome)] : [];
+  const foreseen = outcome.kind === "dry-run" ? [describeDryRun(own, outcome)] : [];
   for (const words of new Set([...foreseen, ...answer.warnings])) stdout.write(`  ${printable(words)}\n`);
   return 0;
 }

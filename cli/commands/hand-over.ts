@@ -170,7 +170,7 @@ async function moveHere(backend: Backend, context: Context, transfer: Transfer):
     return "changed";
   }
   const now = { ...context, view: await loadCache(store) };
-  const got = await reserve(now, { ...allocation.request, byHand: true }, "pod");
+  const got = await reserve(now, { ...allocation.request, userRequested: true }, "pod");
   if (!isRefusal(got)) return { kind: "moved", addresses: got.claim.record.addresses };
   await store.remove("claim", created.stored);
   for (const address of seen.record.addresses)

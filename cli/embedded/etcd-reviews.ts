@@ -28,12 +28,12 @@ export async function withEtcdReviews<T>(
     try {
       const admitted = openAdmittedObjects(database); // of nothing: nobody keeps objects beside the records
       const { clock, random, uuid } = io;
-      const suspect = () => {}; // a host that runs looks at every claim soon
+      const enqueueForGc = () => {}; // a host that runs looks at every claim soon
       /** By the records as they are now: the object before may have been a pool. */
       const handlersNow = async () => {
         const view = await loadCache(store);
         const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
-        return createHandlers({ context, inventory: admitted, embedded: admitted, suspect });
+        return createHandlers({ context, inventory: admitted, embedded: admitted, enqueueForGc });
       };
       const webhook: Webhook = {
         async review(route, input) {

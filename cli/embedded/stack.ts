@@ -87,16 +87,16 @@ async function assemble(
   withMetrics(metrics, view);
   const collector = startGcLoop(context, new GarbageCollector(context, admitted), metrics);
   closers.push(() => collector.close());
-  const suspect = collector.suspect.bind(collector);
+  const enqueueForGc = collector.enqueue.bind(collector);
   const catchUp = () => waitForPools(context, view);
   const blocks = new HostBlocks({ context: { ...context, view }, admitted, node });
   closers.push(() => blocks.close());
   const handlers = createHandlers({
-    ...{ context, inventory: admitted, embedded: admitted, suspect, catchUp, occupants: hostOccupants },
+    ...{ context, inventory: admitted, embedded: admitted, enqueueForGc, catchUp, occupants: hostOccupants },
   });
   const kept = pools === undefined ? [] : await makePools(pools, handlers, records);
   const claimSource = new EmbeddedClaims({
-    ...{ context, inventory: admitted, node, suspect, whole: synced },
+    ...{ context, inventory: admitted, node, enqueueForGc: enqueueForGc, whole: synced },
     hasBlocks: (name) => blocks.isCut(name),
   });
   const { database } = records;

@@ -46,7 +46,7 @@ export interface ReplicaOptions {
 /** One process that runs the binder, with a view and a clock of its own. */
 export interface Replica {
   readonly clock: LeapingClock;
-  /** Claims that it was made to suspect. */
+  /** Claims that it had the garbage collector look at. */
   readonly suspects: readonly string[];
   close(): Promise<void>;
 }
@@ -107,7 +107,7 @@ export class BinderCluster {
       leadership: { leads: () => leads, onGain: () => () => {} },
       boundEvents: true,
       metrics: noopMetrics,
-      suspect: (claim) => void suspects.push(claimKey(claim)),
+      enqueueForGc: (claim) => void suspects.push(claimKey(claim)),
     });
     const close = async () => {
       await binder.close();

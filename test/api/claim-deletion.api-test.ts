@@ -49,9 +49,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     afterEach(() => cluster.endAll());
 
     const collectGarbage = () => {
-      const suspect = cluster.collectGarbage();
+      const enqueueForGc = cluster.collectGarbage();
       cluster.start(({ cache, watches, context }) =>
-        startGcTriggers({ cache, watches, clock: context.clock, suspect }),
+        startGcTriggers({ cache, watches, clock: context.clock, enqueueForGc }),
       );
       cluster.start(startClaims);
     };

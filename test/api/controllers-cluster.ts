@@ -124,12 +124,12 @@ export class ControllersCluster {
     return controller;
   }
 
-  /** The garbage collector of a leader; give its `suspect` to controllers. */
+  /** The garbage collector of a leader; give its `enqueue` to controllers. */
   collectGarbage(): (claim: Claim) => void {
     const collector = new GarbageCollector(this.context, this.replica.inventory.live);
     const gcLoop = startGcLoop(this.context, collector, noopMetrics);
     this.#houses.push(gcLoop);
-    return (claim) => gcLoop.suspect(claim);
+    return (claim) => gcLoop.enqueue(claim);
   }
 
   async endAll(): Promise<void> {

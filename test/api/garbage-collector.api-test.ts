@@ -108,12 +108,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const leadership = steadyLeadership();
       const events = { record: () => {} };
       gcLoop = startGcController({ context, inventory, synced, leadership, metrics: noopMetrics, events });
-      const suspect = (claim: Claim) => {
+      const enqueueForGc = (claim: Claim) => {
         suspects.push(claim.name);
-        gcLoop.suspect(claim);
+        gcLoop.enqueue(claim);
       };
-      const workloads = startWorkloads(controllerDeps(replica, { suspect }));
-      const pointsOut = [startGcTriggers({ cache, watches, clock, suspect }), workloads];
+      const workloads = startWorkloads(controllerDeps(replica, { enqueueForGc: enqueueForGc }));
+      const pointsOut = [startGcTriggers({ cache, watches, clock, enqueueForGc }), workloads];
       triggers = { close: async () => void (await Promise.all(pointsOut.map((one) => one.close()))) };
     };
 

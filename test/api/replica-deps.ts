@@ -55,7 +55,7 @@ export function controllerDeps(replica: ClusterCaches, over: Partial<ControllerD
     leadership: steadyLeadership(),
     events: new Notices(),
     metrics: noopMetrics,
-    suspect: () => {},
+    enqueueForGc: () => {},
     ...over,
   };
 }

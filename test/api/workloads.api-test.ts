@@ -109,11 +109,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("scales down as whenScaled says, and up again to the same addresses", async () => {
       const judge = cluster.collectGarbage();
       const suspected = new Set<string>();
-      const suspect = (claim: Claim) => {
+      const enqueueForGc = (claim: Claim) => {
         suspected.add(claim.name);
         judge(claim);
       };
-      cluster.start(startWorkloads, { suspect });
+      cluster.start(startWorkloads, { enqueueForGc });
       const list = { [IPS]: "10.20.2.1;10.20.2.2" };
       await cluster.applySet("kept", {
         replicas: 2,
@@ -142,8 +142,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("lets a deleted set's addresses go as whenDeleted and ttl say", async () => {
-      const suspect = cluster.collectGarbage();
-      cluster.start(startWorkloads, { suspect });
+      const enqueueForGc = cluster.collectGarbage();
+      cluster.start(startWorkloads, { enqueueForGc });
       const keep = { [IPS]: "10.20.3.1", "berth.dev/when-deleted": "Retain", "berth.dev/ttl": "1h" };
       await cluster.applySet("stays", { replicas: 1, annotations: keep });
       await cluster.applySet("goes", { replicas: 1, annotations: { [IPS]: "10.20.3.2" } });

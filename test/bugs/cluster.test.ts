@@ -81,7 +81,7 @@ describe("bugs of others, in a cluster's records", () => {
     await runOnce(world, "uid-1");
     const gcLoop = collectGarbage(world, world.context, blind(world));
     await eventLoopTurns(100);
-    gcLoop.suspect((await claimOf(world)).record);
+    gcLoop.enqueue((await claimOf(world)).record);
     await eventLoopTurns(100);
     assert.deepEqual(await world.holdings(), HELD);
     await gcLoop.close();

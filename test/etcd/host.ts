@@ -45,7 +45,7 @@ export async function openHost(node: string, endpoints: readonly string[], singl
     node,
     context,
     claims: new EmbeddedClaims({
-      ...{ context, inventory, node, suspect: () => undefined },
+      ...{ context, inventory, node, enqueueForGc: () => undefined },
       ...(single ? {} : { bindsAtOnce: true, isNew: ({ name }) => isContainerName(name) }),
     }),
     collector: new GarbageCollector(context, inventory),

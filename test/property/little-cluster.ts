@@ -49,7 +49,7 @@ export class LittleCluster {
     this.world = world;
     const { context, objects: inventory } = world;
     for (const node of NODES) {
-      this.#agents.set(node, new EmbeddedClaims({ context, inventory, node, suspect: () => undefined }));
+      this.#agents.set(node, new EmbeddedClaims({ context, inventory, node, enqueueForGc: () => undefined }));
     }
   }
 

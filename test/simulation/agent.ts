@@ -57,7 +57,7 @@ export class Agent {
       context,
       inventory,
       node: agentHost.name,
-      suspect: setting.suspect,
+      enqueueForGc: setting.enqueueForGc,
       whole: synced,
       hasBlocks: (pool) => setting.blocks && cache.pool(pool)?.spec.blockSize !== undefined,
     });

@@ -35,7 +35,7 @@ async function replica() {
   const setting = { records, cluster, invariants, quota: { most: undefined }, injection: {}, blocks: false };
   const started: ProcessDeps[] = [];
   const post = new Post(schedule, "w1", (process) =>
-    started.push(processDeps(process, { ...setting, suspect: () => {} }, "webhook")),
+    started.push(processDeps(process, { ...setting, enqueueForGc: () => {} }, "webhook")),
   );
   post.start();
   const { context } = started[0] ?? assert.fail();

@@ -63,7 +63,7 @@ export interface Setting {
   /** Agents serve pods that ask for nothing out of blocks; else a block that is granted counts as used. */
   readonly blocks: boolean;
   /** A claim may have lost what it was kept for: the garbage collector hears of it. */
-  readonly suspect: (claim: Claim) => void;
+  readonly enqueueForGc: (claim: Claim) => void;
 }
 
 /** What a process has of its own before it does anything: the view fills at once. */

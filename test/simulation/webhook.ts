@@ -53,8 +53,8 @@ export class Webhook {
     this.#context = context;
     this.#inventory = inventory;
     this.#log = context.log;
-    const { suspect } = setting;
-    this.#handlers = createHandlers({ context, inventory, embedded: cluster, suspect });
+    const { enqueueForGc } = setting;
+    this.#handlers = createHandlers({ context, inventory, embedded: cluster, enqueueForGc });
     if (!collectsGarbage) return;
     void synced.then(() => {
       const collector = new GarbageCollector(context, inventory);
@@ -67,8 +67,8 @@ export class Webhook {
     return this.#gcLoop !== undefined;
   }
 
-  suspect(claim: Claim): void {
-    this.#gcLoop?.suspect(claim);
+  enqueueForGc(claim: Claim): void {
+    this.#gcLoop?.enqueue(claim);
   }
 
   /** The answer, or undefined when there is none: the process died, or was not ready. */

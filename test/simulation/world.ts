@@ -68,7 +68,8 @@ export class World {
     for (const pool of pools) records.create("pool", pool, BEGIN);
     this.invariants = new InvariantCheck({ records, cluster, schedule, pools: [...pools, OVER] });
     this.servesBlocks = blocks;
-    const suspect = (claim: Parameters<Setting["suspect"]>[0]) => this.#leader()?.suspect(claim);
+    const enqueueForGc = (claim: Parameters<Setting["enqueueForGc"]>[0]) =>
+      this.#leader()?.enqueueForGc(claim);
     const setting = {
       records,
       cluster,
@@ -76,7 +77,7 @@ export class World {
       invariants: this.invariants,
       injection,
       blocks,
-      suspect,
+      enqueueForGc,
     };
     const webhooks = WEBHOOKS.map((name) => this.#postOf(name, setting));
     this.nodes = NODES.map((name) => this.#nodeOf(name, setting));

@@ -53,8 +53,8 @@ export class World {
     this.objects = openAdmittedObjects(this.#database);
     this.#following = syncCache(this.realStore, this.cache, this.#abort.signal, [...FOLLOWED, "block"]);
     this.context = { ...deps, store: this.store, view: this.cache, serial: new KeyedMutex() };
-    const suspect = (claim: Claim) => void this.suspects.push(claim);
-    this.admission = { context: this.context, inventory: this.objects, embedded: this.objects, suspect };
+    const enqueueForGc = (claim: Claim) => void this.suspects.push(claim);
+    this.admission = { context: this.context, inventory: this.objects, embedded: this.objects, enqueueForGc };
   }
 
   /** The context of another process on the same store: what one does alone, two do against each other. */

@@ -83,7 +83,7 @@ export interface AdmissionContext {
   /** What nodes are given of pools with `nodeCIDRs`; present in a cluster. */
   readonly nodeUse?: NodeUse;
   /** A claim lost what it was kept for: judge it soon instead of at the next pass. */
-  readonly suspect: (claim: Claim) => void;
+  readonly enqueueForGc: (claim: Claim) => void;
 }
 
 /** Of any name, and of what one is made of (RFC 1123). */

@@ -130,7 +130,7 @@ async function onPodDeleted(
   const { namespace, name } = isRefusal(pod) ? request : pod.metadata;
   if (request.dryRun) return allowed(request.uid);
   await objects.forget("Pod", namespace, name);
-  suspectClaimsOf(admission, namespace, name);
+  enqueueClaimsOf(admission, namespace, name);
   return allowed(request.uid);
 }
 
@@ -180,11 +180,12 @@ export async function statusSeen(
   const there = await admission.inventory.pod(namespace, name);
   if (there?.uid !== uid) return allowed(request.uid);
   await embedded.keep(pod);
-  suspectClaimsOf(admission, namespace, name);
+  enqueueClaimsOf(admission, namespace, name);
   return allowed(request.uid);
 }
 
 /** Its pod is gone, or has ended. */
-function suspectClaimsOf(admission: AdmissionContext, namespace: string, name: string): void {
-  for (const { record } of admission.context.view.claimsOfPod(namespace, name)) admission.suspect(record);
+function enqueueClaimsOf(admission: AdmissionContext, namespace: string, name: string): void {
+  for (const { record } of admission.context.view.claimsOfPod(namespace, name))
+    admission.enqueueForGc(record);
 }

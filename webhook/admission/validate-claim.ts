@@ -130,7 +130,7 @@ async function make(
   const created = await store.create("claim", claim);
   if (created.kind === "exists" && created.stored.record.handMade !== true)
     return isOwnClaim(created.stored.record);
-  const got = await reserve(admission.context, { ...allocation, byHand: true }, "pod");
+  const got = await reserve(admission.context, { ...allocation, userRequested: true }, "pod");
   if (isRefusal(got)) {
     if (created.kind === "created") await store.remove("claim", created.stored);
     return got;

@@ -210,7 +210,7 @@ async function considerAndKeep(
     const warnings = await consider(admission, request, object, template);
     if (isRefusal(warnings)) return warnings;
     await objects.keep(object);
-    suspectAll(admission, object);
+    enqueueClaimsOf(admission, object);
     reviewed?.(); // what is kept counts from here
     // Claims that exist change by what is kept, and not by a review (ADR 0007).
     const changed = !isDeepStrictEqual(before, template.workload);
@@ -220,12 +220,12 @@ async function considerAndKeep(
   }
 }
 
-function suspectAll(admission: AdmissionContext, object: KubeObject): void {
+function enqueueClaimsOf(admission: AdmissionContext, object: KubeObject): void {
   const { kind, metadata } = object;
   for (const { record } of admission.context.view.claims({ kind, ...metadata })) {
     const { identity, namespace } = record;
     const its = identity.kind === kind && identity.name === metadata.name;
-    if (its && namespace === metadata.namespace) admission.suspect(record);
+    if (its && namespace === metadata.namespace) admission.enqueueForGc(record);
   }
 }
 
@@ -290,5 +290,5 @@ async function workloadGone(
 
 async function forget(admission: AdmissionContext, objects: ObjectStore, object: KubeObject): Promise<void> {
   await objects.forget(object.kind, object.metadata.namespace, object.metadata.name);
-  suspectAll(admission, object);
+  enqueueClaimsOf(admission, object);
 }

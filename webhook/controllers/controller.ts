@@ -53,5 +53,5 @@ export interface ControllerDeps {
   readonly events: { record(notice: EventInput): void };
   readonly metrics: Metrics;
   /** The claim may have lost what it was kept for: whoever leads judges it soon. */
-  readonly suspect: (claim: Claim) => void;
+  readonly enqueueForGc: (claim: Claim) => void;
 }

@@ -66,7 +66,7 @@ describe("startHousekeeper", () => {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
     const { terms, collector } = await openCollector(world);
     await forsaken(world);
-    collector.suspect(claimRecord());
+    collector.enqueue(claimRecord());
     await eventLoopTurns(50);
     assert.deepEqual(await world.holdings(), HELD);
     terms.begin();
@@ -99,7 +99,7 @@ describe("startHousekeeper", () => {
     await eventLoopTurns();
     assert.equal(clock.sleeping, 0);
     await forsaken(world);
-    collector.suspect(claimRecord());
+    collector.enqueue(claimRecord());
     clock.advance(60_000);
     await eventLoopTurns(50);
     assert.deepEqual(await world.holdings(), HELD);
@@ -118,7 +118,7 @@ describe("startHousekeeper", () => {
     await forsaken(world);
     await eventLoopTurns(50);
     assert.deepEqual(await world.holdings(), HELD);
-    collector.suspect(claimRecord());
+    collector.enqueue(claimRecord());
     await eventLoopTurns(50);
     assert.deepEqual([await world.holdings(), clock.monotonic()], [{}, 0]);
     await collector.close();

@@ -26,7 +26,7 @@ interface GcControllerDeps {
 
 export interface GcController extends Controller {
   /** The claim may have lost what it was kept for. Nothing to a replica that does not lead: a new leader looks at everything. */
-  suspect(claim: Claim): void;
+  enqueue(claim: Claim): void;
 }
 
 /** Runs the garbage collector for as long as this replica leads. */
@@ -38,8 +38,8 @@ export function startGcController(deps: GcControllerDeps): GcController {
   let collector: GarbageCollector | undefined;
   deps.metrics.gauge?.("berth_reaper_oldest_suspicion_seconds", () => {
     if (collector === undefined) return [];
-    const { oldestSuspicion = clock.now() } = collector;
-    return [{ labels: {}, value: Math.max(0, clock.now() - oldestSuspicion) / 1000 }];
+    const { oldestCandidateSince = clock.now() } = collector;
+    return [{ labels: {}, value: Math.max(0, clock.now() - oldestCandidateSince) / 1000 }];
   });
   const serve = async (term: LeaderTerm) => {
     const over = AbortSignal.any([stop.signal, term.signal]);
@@ -57,7 +57,7 @@ export function startGcController(deps: GcControllerDeps): GcController {
     terms = terms.then(() => serve(term));
   });
   return {
-    suspect: (claim) => loop?.suspect(claim),
+    enqueue: (claim) => loop?.enqueue(claim),
     async close() {
       forget();
       stop.abort();
@@ -76,5 +76,9 @@ function collectorOf(
       ...{ type: "Warning", reason: "NotRetained", action: "Releasing" },
       note: `the claim is released although it asks to be retained: ${because}`,
     });
-  return new GarbageCollector(context, inventory.live, { hints: inventory.cached, mayWrite, notRetained });
+  return new GarbageCollector(context, inventory.live, {
+    cachedState: inventory.cached,
+    mayWrite,
+    notRetained,
+  });
 }

@@ -58,8 +58,8 @@ async function suspected(claims: readonly Claim[], script: Script, ...advances: 
     nodes: reflector(NODES, script.nodes ?? [], observedNode),
   };
   const found: string[] = [];
-  const suspect = ({ name }: Claim) => void found.push(name);
-  const triggers = startGcTriggers({ cache, watches: informers, clock, suspect });
+  const enqueueForGc = ({ name }: Claim) => void found.push(name);
+  const triggers = startGcTriggers({ cache, watches: informers, clock, enqueueForGc });
   const ended = [informers.pods, informers.nodes].map((one) => one.run(stop.signal));
   for (const claim of script.claims ?? []) {
     if (claim === undefined) cache.apply("claim", { type: "gone", key: "shop/mysql-0" });

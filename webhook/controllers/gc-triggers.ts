@@ -12,7 +12,7 @@ interface GcTriggerDeps {
   readonly cache: RecordCache;
   readonly watches: Pick<Informers, "pods" | "nodes">;
   readonly clock: Clock;
-  readonly suspect: (claim: Claim) => void;
+  readonly enqueueForGc: (claim: Claim) => void;
 }
 
 /** A node whose grace is over, and a little more: whoever judges its claims must find it over. */
@@ -22,27 +22,27 @@ const AFTER_GRACE_MS = NODE_GRACE_MS + 500;
  * Points out claims that may have lost what they were kept for, so that nobody waits for the next pass: their pod is
  * gone or has ended, their node is fenced, somebody deleted them. What workloads no longer need is for their controller to say.
  */
-export function startGcTriggers({ cache, watches, clock, suspect }: GcTriggerDeps): Controller {
+export function startGcTriggers({ cache, watches, clock, enqueueForGc }: GcTriggerDeps): Controller {
   const stop = new AbortController();
   const waits = new Set<Promise<void>>();
-  const suspectAll = (claims: readonly Stored<"claim">[]) => {
-    for (const { record } of claims) suspect(record);
+  const enqueueAll = (claims: readonly Stored<"claim">[]) => {
+    for (const { record } of claims) enqueueForGc(record);
   };
   const afterGrace = async (node: string) => {
     await clock.sleep(AFTER_GRACE_MS, stop.signal);
-    if (!stop.signal.aborted && watches.nodes.get(node) === undefined) suspectAll(cache.claimsOnNode(node));
+    if (!stop.signal.aborted && watches.nodes.get(node) === undefined) enqueueAll(cache.claimsOnNode(node));
   };
   const forget = [
     watches.pods.onChange((_, now, before) => {
       const isSame = now?.uid === before?.uid && now?.ended === before?.ended;
       if (before === undefined || isSame) return;
-      suspectAll(cache.claimsOfPod(before.namespace, before.name));
+      enqueueAll(cache.claimsOfPod(before.namespace, before.name));
     }),
     cache.onChange("claim", (_, now) => {
-      if (now?.record.deleting === true) suspect(now.record);
+      if (now?.record.deleting === true) enqueueForGc(now.record);
     }),
     watches.nodes.onChange((node, now, before) => {
-      if (now?.fenced === true && before?.fenced !== true) suspectAll(cache.claimsOnNode(node));
+      if (now?.fenced === true && before?.fenced !== true) enqueueAll(cache.claimsOnNode(node));
       if (now !== undefined || before === undefined) return;
       const wait = afterGrace(node).finally(() => waits.delete(wait));
       waits.add(wait);

@@ -108,18 +108,18 @@ class Workloads {
   /** A change of its status alone changes nothing here. */
   #changed(watch: WorkloadInformer, key: string, is: { now?: Seen; before?: Seen }): void {
     if (!this.#deps.leadership.leads() || isSame(is.now, is.before)) return;
-    this.#suspect(watch, key, is.now);
+    this.#enqueueChanged(watch, key, is.now);
     if (hasOrdinals(watch)) this.#add(watch, key);
   }
 
   /** Claims that are not kept as they should be now; the garbage collector's passes find them too, later. */
-  #suspect({ apiVersion, kind }: WorkloadInformer, key: string, now: Seen): void {
+  #enqueueChanged({ apiVersion, kind }: WorkloadInformer, key: string, now: Seen): void {
     const [namespace = "", name = ""] = key.split("/");
     for (const { record } of this.#deps.cache.claimsOfWorkload(kind, namespace, name)) {
       const ref = workloadOf(record);
       if (ref === undefined || !isSameGroup(ref.apiVersion, apiVersion)) continue;
       const needed = now !== undefined && neededBy(now.facts, record.identity) === "needed";
-      if (now === undefined || needed === (record.retained !== undefined)) this.#deps.suspect(record);
+      if (now === undefined || needed === (record.retained !== undefined)) this.#deps.enqueueForGc(record);
     }
   }
 
@@ -198,7 +198,7 @@ class Workloads {
     const { context, inventory } = this.#deps;
     const [allocation = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
     const foreseen = predictFromCache(context, allocation);
-    if (foreseen.kind !== "try") return isRefusal(foreseen) ? foreseen : undefined;
+    if (foreseen.kind !== "unknown") return isRefusal(foreseen) ? foreseen : undefined;
     const slot = await isSlotOfAnother({ context, inventory: inventory.live }, [allocation]);
     if (slot !== undefined) return slot.refusal;
     const got = await reserve(

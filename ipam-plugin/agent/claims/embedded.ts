@@ -58,7 +58,7 @@ export interface EmbeddedClaimsOptions {
   /** This node's name. */
   readonly node: string;
   /** A sandbox is gone: the claim may have lost what it was kept for. */
-  readonly suspect: (claim: Claim) => void;
+  readonly enqueueForGc: (claim: Claim) => void;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
   readonly hasBlocks?: (pool: string) => boolean;
   /** A claim that an ADD makes is this node's from its first write on: others may collect what is nobody's. Absent: it is bound later. */
@@ -162,7 +162,7 @@ export class EmbeddedClaims implements ClaimSource {
   async detached(notice: SandboxEnd): Promise<void> {
     this.#made.delete(notice.claim);
     const seen = await this.#report(notice, "detached");
-    if (seen !== undefined) this.#options.suspect(seen.record);
+    if (seen !== undefined) this.#options.enqueueForGc(seen.record);
   }
 
   /** A sandbox was given the claim's addresses, or has had them since before this process began. */
@@ -184,7 +184,7 @@ export class EmbeddedClaims implements ClaimSource {
 
   /** As after a DEL, or the claim would be kept for nobody, for ever. */
   async absent(claim: string): Promise<void> {
-    const { context, node, suspect } = this.#options;
+    const { context, node, enqueueForGc } = this.#options;
     this.#made.delete(claim);
     const seen = await context.store.get("claim", claim);
     if (seen === undefined || !this.#isInUse(seen.record)) return;
@@ -193,7 +193,7 @@ export class EmbeddedClaims implements ClaimSource {
     const of = { node, containerID, interface: name, podUID: binding?.podUID ?? "" };
     const attachment = { ...of, since: context.clock.now(), detached: true };
     const result = await context.store.report(seen, statusOf(attachment));
-    if (result.kind === "replaced") suspect(result.stored.record);
+    if (result.kind === "replaced") enqueueForGc(result.stored.record);
   }
 
   #isInUse(claim: Claim): boolean {

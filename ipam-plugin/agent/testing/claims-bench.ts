@@ -15,7 +15,7 @@ export const LIVE = new AbortController().signal;
 
 /** Of the agent on node `here`; claims that may have lost what they were kept for go to `suspects`. */
 export function optionsOf({ context, objects }: World, suspects: Claim[] = []): EmbeddedClaimsOptions {
-  return { context, inventory: objects, node: "here", suspect: (claim) => void suspects.push(claim) };
+  return { context, inventory: objects, node: "here", enqueueForGc: (claim) => void suspects.push(claim) };
 }
 
 /** What `optionsOf` gives, running. */

@@ -39,7 +39,7 @@ async function look(
   facts = NONE,
   now = NOW,
 ): Promise<BindDecision> {
-  return await decideBinding(pod, { view: viewOf({ claims }), hints: async () => facts, now });
+  return await decideBinding(pod, { view: viewOf({ claims }), cachedEvidence: async () => facts, now });
 }
 
 /** The outcome in a word or two. */

@@ -40,7 +40,7 @@ export type BindDecision =
 /** What the decision rests on: the records, evidence about a claim's binding, and the time. */
 interface DecisionInput {
   readonly view: Pick<RecordReader, "claim">;
-  readonly hints: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
+  readonly cachedEvidence: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;
 }
 
@@ -62,7 +62,7 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   const { assigned = own } = target;
   // its name keeps the claim for it
   if (pod.node === "" && ref?.token === "" && isSame(assigned, own)) return SETTLED;
-  const plan = planBind(claim.record, target, await input.hints(claim.record, target), input.now);
+  const plan = planBind(claim.record, target, await input.cachedEvidence(claim.record, target), input.now);
   if (isRefusal(plan)) {
     const settles = plan.code === "CLAIM_CHANGED" && isDetached(claim.record);
     return { kind: "waits", claims: [claim.key], refusal: plan, settles };

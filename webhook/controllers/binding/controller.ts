@@ -151,8 +151,8 @@ class Binder implements Controller {
     const now = clock.now();
     if (pod.node !== "") this.#meter.scheduled(key, pod.uid);
     const cached = { inventory: inventory.cached, pods: watches.pods };
-    const hints = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
-    const look = await decideBinding(pod, { view, hints, now });
+    const cachedEvidence = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
+    const look = await decideBinding(pod, { view, cachedEvidence, now });
     switch (look.kind) {
       case "settled":
         return this.#seenSettled(key);

@@ -191,7 +191,7 @@ class Claims {
       takesOver === undefined ? wanted : { ...wanted, takesOver: { ...takesOver, wasUnused } };
     const foreseen = predictFromCache(context, allocation);
     if (isRefusal(foreseen)) return { verdict: foreseen, revision: seen.revision };
-    const got = foreseen.kind === "try" ? await reserve(context, allocation, "pod") : foreseen;
+    const got = foreseen.kind === "unknown" ? await reserve(context, allocation, "pod") : foreseen;
     if (isRefusal(got)) return { verdict: got, revision: seen.revision };
     const { record, revision } = got.claim;
     return { verdict: { kind: "reserved", addresses: record.addresses }, revision };

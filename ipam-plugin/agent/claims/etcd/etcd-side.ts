@@ -135,8 +135,8 @@ function openGuardedStore(options: EtcdSideOptions, client: EtcdClient, registry
 /** It collects what hosts left that a person has fenced: nobody else says that a container is gone. */
 function startCollector(context: CachedContext, fences: Fences, metrics: Metrics) {
   const inventory = withoutPods((name) => fences.isFenced(name));
-  const hints = withoutPods((name) => fences.wasFenced(name));
-  const collector = startGcLoop(context, new GarbageCollector(context, inventory, { hints }), metrics);
+  const cachedState = withoutPods((name) => fences.wasFenced(name));
+  const collector = startGcLoop(context, new GarbageCollector(context, inventory, { cachedState }), metrics);
   return { inventory, collector };
 }
 
@@ -159,7 +159,7 @@ function claimsOf({ node, clock, log }: EtcdSideOptions, parts: ClaimParts): Etc
     },
     claims: new EmbeddedClaims({
       ...{ context, inventory, node },
-      suspect: collector.suspect.bind(collector),
+      enqueueForGc: collector.enqueue.bind(collector),
       bindsAtOnce: true,
       isNew: ({ name }) => isContainerName(name),
     }),
