@@ -2,18 +2,18 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-interface Asked {
+interface SocketState {
   /** A request came in the read that is being parsed. */
   inThisRead: boolean;
   /** Answers that are not out; the last one may be written whole and not yet reported so. */
   readonly open: Set<ServerResponse>;
 }
 
-const asked = new WeakMap<Socket, Asked>();
+const states = new WeakMap<Socket, SocketState>();
 
-function askedOn(socket: Socket): Asked {
-  const known = asked.get(socket) ?? { inThisRead: false, open: new Set() };
-  asked.set(socket, known);
+function stateOf(socket: Socket): SocketState {
+  const known = states.get(socket) ?? { inThisRead: false, open: new Set() };
+  states.set(socket, known);
   return known;
 }
 
@@ -21,7 +21,7 @@ function askedOn(socket: Socket): Asked {
  * Whether whoever waits for his answers could have sent this. What is written is reported a turn later than the client may have it, so
  * one answer that is written whole may stand; more than that, or two requests in one read, is a client that does not wait.
  */
-function mayAsk({ inThisRead, open }: Asked): boolean {
+function mayAsk({ inThisRead, open }: SocketState): boolean {
   if (inThisRead || open.size > 1) return false;
   return [...open].every((answer) => answer.writableEnded);
 }
@@ -30,7 +30,7 @@ function mayAsk({ inThisRead, open }: Asked): boolean {
 class Request extends IncomingMessage {
   constructor(socket: Socket) {
     super(socket);
-    const known = askedOn(socket);
+    const known = stateOf(socket);
     if (mayAsk(known)) {
       known.inThisRead = true;
       // runs when all that was read is parsed
@@ -48,7 +48,7 @@ class Request extends IncomingMessage {
 class Answer extends ServerResponse {
   constructor(...given: ConstructorParameters<typeof ServerResponse>) {
     super(...given);
-    const { open } = askedOn(this.req.socket);
+    const { open } = stateOf(this.req.socket);
     open.add(this);
     this.once("close", () => open.delete(this));
   }

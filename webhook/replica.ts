@@ -147,7 +147,7 @@ async function assemble(options: Metered, closers: CleanupStack): Promise<Omit<C
       ...(options.foreignRequests === undefined ? {} : { foreignRequests: options.foreignRequests }),
       ...dialectsOf(options),
       nodeUse: { podCIDRs: options.nodeCIDRs ?? [], cilium: options.cilium },
-      holds: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
+      pendingClaims: trackPendingClaims(replica, { clock, log: limitedLogger(log, clock) }),
       occupants: () => replica.occupants(),
       services: remembered(() => readServices(connection), clock, SERVICES_MS),
       catchUp: () => waitForPools(replica.context, replica.cache),

@@ -9,8 +9,8 @@ import { intervalsOf, parseStoredPool } from "../pool/pool.ts";
 import type { Store } from "../store/store.ts";
 
 /** Which addresses of the intervals of a block are reserved, in whatever way: what cools or is marked may be taken back. */
-export type Reader = (...asked: Asked) => Promise<readonly bigint[]>;
-type Asked = readonly [cidr: Cidr, intervals: readonly Interval[]];
+export type Reader = (...asked: BlockPart) => Promise<readonly bigint[]>;
+type BlockPart = readonly [cidr: Cidr, intervals: readonly Interval[]];
 
 /** So many addresses are read one by one, however many reservations there are; beyond that it depends on their number. */
 export const MOST_READS = 64;
@@ -47,7 +47,11 @@ export async function takenFrom(store: Store, pool: string): Promise<Reader> {
 /** Where reservations cannot be listed, because one of them cannot be read, so many are looked at for one CIDR at most. */
 const MOST_EACH = 4096n;
 
-async function fewRead(store: Store, error: unknown, [cidr, intervals]: Asked): Promise<readonly bigint[]> {
+async function fewRead(
+  store: Store,
+  error: unknown,
+  [cidr, intervals]: BlockPart,
+): Promise<readonly bigint[]> {
   if (intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n) > MOST_EACH) throw error;
   return await readEach(store, cidr, intervals);
 }
@@ -56,7 +60,8 @@ async function fewRead(store: Store, error: unknown, [cidr, intervals]: Asked): 
 export function readerOf(store: Store): Reader {
   return async (cidr, intervals) => {
     const count = intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
-    const read = count > MOST_READS ? await listing(store) : (...asked: Asked) => readEach(store, ...asked);
+    const read =
+      count > MOST_READS ? await listing(store) : (...asked: BlockPart) => readEach(store, ...asked);
     return await read(cidr, intervals);
   };
 }
@@ -81,7 +86,7 @@ async function reservedNow(store: Store): Promise<Record<Family, IntervalSet> | 
   return taken;
 }
 
-async function readEach(store: Store, ...[cidr, intervals]: Asked): Promise<readonly bigint[]> {
+async function readEach(store: Store, ...[cidr, intervals]: BlockPart): Promise<readonly bigint[]> {
   const found: bigint[] = [];
   for (const n of numbersOf(intervals)) if (await isReserved(store, cidr.family, n)) found.push(n);
   return found;

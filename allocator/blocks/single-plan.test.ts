@@ -5,7 +5,7 @@ import { type Divisible, planGrants, planRequests, type SingleSituation } from "
 
 const need = (node: string) => ({ node, nodeUID: `uid-of-${node}`, pods: 0 });
 const block = (cidr: string, more: Partial<Divisible> = {}): Divisible => {
-  return { cidr, node: "a", ready: 0, unused: 0, asked: 0, overdue: false, ...more };
+  return { cidr, node: "a", ready: 0, unused: 0, recalled: 0, overdue: false, ...more };
 };
 const plan = (situation: Partial<SingleSituation>) => {
   const about = {
@@ -37,13 +37,13 @@ describe("single addresses of blocks", () => {
   });
 
   it("are asked for once, and again of another when the first has none", () => {
-    assert.equal(plan({ blocks: [block("x", { unused: 3, asked: 2 }), block("y", { unused: 3 })] }), "");
-    const full = [block("x", { unused: 0, asked: 2 }), block("y", { unused: 3, node: "b" })];
+    assert.equal(plan({ blocks: [block("x", { unused: 3, recalled: 2 }), block("y", { unused: 3 })] }), "");
+    const full = [block("x", { unused: 0, recalled: 2 }), block("y", { unused: 3, node: "b" })];
     assert.equal(plan({ blocks: full }), "ask y for 2");
   });
 
   it("are asked of others when an owner does not answer, and of it last", () => {
-    const silent = block("x", { unused: 3, asked: 2, overdue: true });
+    const silent = block("x", { unused: 3, recalled: 2, overdue: true });
     const [own, other] = [block("y", { unused: 3 }), block("z", { unused: 1, node: "b" })];
     assert.equal(plan({ blocks: [silent, own, other] }), "ask z for 1, ask y for 1");
     assert.equal(plan({ blocks: [silent] }), "");

@@ -11,7 +11,7 @@ export interface Divisible {
   /** How many its owner has not given back, and does not use, so far as it said. */
   readonly unused: number;
   /** How many it was asked for and has not given back. */
-  readonly asked: number;
+  readonly recalled: number;
   /** It was asked some while ago, and nothing came. */
   readonly overdue: boolean;
 }
@@ -75,14 +75,14 @@ function asksFor(
   const owned = blocks.flatMap((block) => (block.node === undefined ? [] : [{ ...block, node: block.node }]));
   const inTime = owned.filter(({ overdue }) => !overdue);
   // what was asked for and can be given comes
-  for (const { node, asked, unused } of inTime) missing -= take(node, Math.min(asked, unused));
+  for (const { node, recalled, unused } of inTime) missing -= take(node, Math.min(recalled, unused));
   const late = new Set(owned.flatMap(({ node, overdue }) => (overdue ? [node] : [])));
   const order = inTime.toSorted(
     (a, b) => Number(late.has(a.node)) - Number(late.has(b.node)) || b.unused - a.unused,
   );
   const asks: { cidr: string; addresses: number }[] = [];
-  for (const { cidr, node, unused, asked } of order) {
-    const addresses = missing <= 0 ? 0 : take(node, Math.min(missing, Math.max(0, unused - asked)));
+  for (const { cidr, node, unused, recalled } of order) {
+    const addresses = missing <= 0 ? 0 : take(node, Math.min(missing, Math.max(0, unused - recalled)));
     if (addresses === 0) continue;
     asks.push({ cidr, addresses });
     missing -= addresses;

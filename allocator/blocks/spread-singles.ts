@@ -65,12 +65,12 @@ export async function askForSingles(
   const candidates = candidatesIn(input);
   const asks = planRequests({ short: shortOf(input), coming, blocks: candidates, spareOf: sparesOf(input) });
   const byCidr = byCidrOf(candidates);
-  const isComing = ({ asked, unused }: Candidate) => asked > 0 && unused > 0;
+  const isComing = ({ recalled, unused }: Candidate) => recalled > 0 && unused > 0;
   const asked = new Set(candidates.filter(isComing).flatMap(({ node }) => node ?? []));
   for (const { cidr, addresses } of asks) {
     const one = byCidr.get(cidr);
     if (one?.node === undefined || !deps.mayWrite()) continue;
-    await ask(deps, one.stored, returnedOf(one.stored.record).length + one.asked + addresses);
+    await ask(deps, one.stored, returnedOf(one.stored.record).length + one.recalled + addresses);
     asked.add(one.node);
   }
   return [...asked];
@@ -158,7 +158,7 @@ function candidatesIn({ pool, family, blocks, unpickable, unanswered }: SinglesI
         ready: countOf(addresses),
       },
       unused: Math.min(room, Math.max(0, countOf(ownedIn(record).intervals) - returned - used)),
-      asked: Math.max(0, (record.recalledAddresses ?? 0) - returned),
+      recalled: Math.max(0, (record.recalledAddresses ?? 0) - returned),
       overdue: unanswered.has(stored),
     };
   });

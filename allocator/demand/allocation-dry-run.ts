@@ -57,11 +57,11 @@ async function dryRunWith(
   const replacesToken = claim?.binding?.token ?? "";
   const decision = await decide(context, { ...allocation, replacesToken }, claim, dryRunning(context));
   if (isRefusal(decision)) return decision;
-  const { plan, held, moves } = decision;
+  const { plan, reliable, moves } = decision;
   const addresses = plan.keep.map((address) => ({
     address,
     pool: context.view.poolOf(address)?.name ?? "",
-    held: held.includes(address),
+    held: reliable.includes(address),
   }));
   for (const familyPlan of plan.familyPlans) {
     const got = await dryRunFamily(context, familyPlan, allocation, claimedEarlier);
@@ -71,7 +71,7 @@ async function dryRunWith(
   const isOwn = claim?.identity.kind === allocation.identity.kind;
   const got = addresses.slice(plan.keep.length).map(({ address }) => address);
   const interfaces = placesIn(plan, got);
-  const result = { kind: "dry-run", addresses, keeps: moves && isOwn ? held : [] } as const;
+  const result = { kind: "dry-run", addresses, keeps: moves && isOwn ? reliable : [] } as const;
   return interfaces === undefined ? result : { ...result, interfaces };
 }
 

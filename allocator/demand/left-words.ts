@@ -13,17 +13,17 @@ import { poolNameIn } from "../planning/pool-sources.ts";
 const MOST_KEYS = 8;
 
 /** An annotation, and what it asks for. */
-interface Asked {
+interface LeftRequest {
   readonly key: string;
   readonly request: Request | Refusal;
 }
 
-export function leftWords(asked: readonly Asked[], whom = "this pod"): readonly string[] {
+export function leftWords(asked: readonly LeftRequest[], whom = "this pod"): readonly string[] {
   const bySystem = Map.groupBy(asked, ({ key }) => rowsOf(key)[0]?.system);
   return [...bySystem].flatMap(([system, its]) => (system === undefined ? [] : [words(system, its, whom)]));
 }
 
-function words(system: System, asked: readonly Asked[], whom: string): string {
+function words(system: System, asked: readonly LeftRequest[], whom: string): string {
   const isUnread = asked.some(({ request }) => isRefusal(request));
   const requests = asked.map(({ request }) => (isRefusal(request) ? {} : request));
   const entries = requests.flatMap((one) => one.entries ?? []).flat();

@@ -43,7 +43,7 @@ describe("a review for a claim that is there", () => {
       retention: { whenDeleted: "Release", whenScaled: "Release" },
     });
     const reported = granted(await reserve(world.context, forged, "nothing"));
-    assert.deepEqual([reported.addresses, reported.held], [addrs("10.20.0.80"), addrs("10.20.0.80")]);
+    assert.deepEqual([reported.addresses, reported.besideClaim], [addrs("10.20.0.80"), addrs("10.20.0.80")]);
     assert.deepEqual(await claimOf(world, "mysql-0"), before);
     assert.deepEqual(
       [await holderOf(world, "10.20.0.70"), await holderOf(world, "10.20.0.80")],
@@ -65,7 +65,7 @@ describe("a review for a claim that is there", () => {
     let freed = false;
     for (let n = 0; n < 9 && !freed; n++) {
       const got = granted(await reserve(world.context, other, "nothing"));
-      assert.equal(got.held.length, n === 0 ? 1 : 0);
+      assert.equal(got.besideClaim.length, n === 0 ? 1 : 0);
       await world.settle();
       await collector.pass();
       freed = (await world.realStore.get("reservation", "10.20.0.80")) === undefined;
@@ -84,11 +84,11 @@ describe("a review for a claim that is there", () => {
     await world.settle();
     const next = podAllocation(world, "keep", { pools: ["web"] });
     const first = granted(await reserve(world.context, next, "nothing"));
-    assert.equal(first.held.length, 1);
+    assert.equal(first.besideClaim.length, 1);
     for (let n = 0; n < 4; n++) {
       await world.settle();
       const again = granted(await reserve(world.context, next, "nothing"));
-      assert.deepEqual([again.addresses, again.held], [first.addresses, []]);
+      assert.deepEqual([again.addresses, again.besideClaim], [first.addresses, []]);
     }
     assert.equal((await claimOf(world, "keep")).addresses.join(), "10.20.0.70");
     await collect(world);
@@ -159,7 +159,7 @@ describe("a review for a claim that is there", () => {
     granted(await reserve(world.context, first, "pod"));
     granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.80")), "pod"));
     await world.settle();
-    const { held, addresses } = granted(await reserve(world.context, first, "nothing"));
+    const { besideClaim: held, addresses } = granted(await reserve(world.context, first, "nothing"));
     assert.deepEqual([held, addresses], [[], addrs("10.20.0.70")]);
     await collect(world);
     assert.equal((await world.realStore.get("reservation", "10.20.0.70"))?.record.releasedAt, NOW);

@@ -79,7 +79,7 @@ export interface Reserved {
   /** The same with their interfaces, as the pod reads it. */
   readonly assigned: readonly string[];
   /** Those of them that this call took beside what the claim has. */
-  readonly held: readonly Address[];
+  readonly besideClaim: readonly Address[];
   /** From here the claim waits for the pod of this call: it was made, held, or given more time. */
   readonly waits: boolean;
   /** Made by this call: whoever has the claim since has another revision of it. */

@@ -41,7 +41,7 @@ interface Decision {
   /** What was asked for, with what the claim says in its place. */
   readonly allocation: AllocationRequest;
   /** Of the claim's addresses, those that it may rely on. */
-  readonly held: readonly Address[];
+  readonly reliable: readonly Address[];
   readonly plan: Plan;
   /** The claim would have other addresses than it has. */
   readonly moves: boolean;
@@ -57,19 +57,19 @@ export async function decide(
   const said = withClaimSpec(requested, claim);
   const barred = barredFor(claim, said);
   if (barred !== undefined) return barred;
-  const asked = withClaimByHand(context.view, said, claim);
-  if (isRefusal(asked)) return asked;
-  const allocation = await withClaimOwner(asked, claim);
-  const held = claim === undefined ? [] : await mode.heldBy(claim);
-  const plan = await planFor(context, allocation, { claim, held, mode });
+  const withClaim = withClaimByHand(context.view, said, claim);
+  if (isRefusal(withClaim)) return withClaim;
+  const allocation = await withClaimOwner(withClaim, claim);
+  const reliable = claim === undefined ? [] : await mode.heldBy(claim);
+  const plan = await planFor(context, allocation, { claim, held: reliable, mode });
   if (isRefusal(plan)) return plan;
   const rewired = isRewired(claim, plan);
   const moves = !isAsPlanned(plan, claim?.addresses ?? []) || rewired;
-  const isOthers = allocation !== asked;
+  const isOthers = allocation !== withClaim;
   const stuck = moves
-    ? moveConflict(claim, { allocation, held, seen: mode.seen, isOthers, rewired })
+    ? moveConflict(claim, { allocation, held: reliable, seen: mode.seen, isOthers, rewired })
     : undefined;
-  return stuck ?? { kind: "decided", allocation, held, plan, moves };
+  return stuck ?? { kind: "decided", allocation, reliable, plan, moves };
 }
 
 function barredFor(

@@ -60,8 +60,8 @@ export function constraintsWithClaim(
 ): AddressConstraints {
   const { request } = allocation;
   const heldOn = claim && (placesOf(claim) ?? { [FIRST_INTERFACE]: claim.addresses });
-  const holds = claim === undefined ? held : holdsOf(claim, held);
-  const constraints = { ...allocation.constraints, ...(heldOn && { heldOn }), holds };
+  const ownAddresses = claim === undefined ? held : inOrder(claim, held);
+  const constraints = { ...allocation.constraints, ...(heldOn && { heldOn }), ownAddresses };
   const isSameRequest = claim !== undefined && isDeepStrictEqual(claim.request, request);
   return constraints.fallback === undefined || !isSameRequest
     ? constraints
@@ -72,7 +72,7 @@ export function constraintsWithClaim(
  * The addresses that the claim has already, as the plan counts them. Those of the first interface come first: a request that names no
  * interface keeps one of each family.
  */
-function holdsOf(claim: Claim, held: readonly Address[]): readonly Address[] {
+function inOrder(claim: Claim, held: readonly Address[]): readonly Address[] {
   const first = addressesOn(claim, FIRST_INTERFACE);
   return first === undefined
     ? held
@@ -137,11 +137,12 @@ function withoutFirstPools<T extends { readonly interfacePools?: InterfacePools 
  */
 export function withClaimByHand(
   view: RecordReader,
-  asked: AllocationRequest,
+  requested: AllocationRequest,
   claim: Claim | undefined,
 ): AllocationRequest | Refusal {
-  if (claim?.handMade !== true || asked.userRequested === true || asked.fromSpec === true) return asked;
-  const allocation = withoutIdleDefault(asked, claim);
+  if (claim?.handMade !== true || requested.userRequested === true || requested.fromSpec === true)
+    return requested;
+  const allocation = withoutIdleDefault(requested, claim);
   const { constraints } = allocation;
   const { request } = claim;
   const its = isReserved(claim) ? claim.addresses : request.addresses;

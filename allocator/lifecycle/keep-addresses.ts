@@ -15,14 +15,14 @@ import { HOLD_TIMEOUT_MS } from "./bind.ts";
 export function heldAddresses(claim: Stored<"claim">): Reserved {
   const { addresses } = claim.record;
   const assigned = formatHolding(claim.record);
-  return { kind: "reserved", claim, addresses, assigned, held: [], waits: false, made: false };
+  return { kind: "reserved", claim, addresses, assigned, besideClaim: [], waits: false, made: false };
 }
 
 /**
  * Takes for the pod what it would have, beside what the claim has: the claim lists it once the pod is seen in the store,
  * and if none comes it is given back as any reservation that no claim relies on.
  */
-export async function hold(
+export async function reserveBeside(
   context: Context,
   allocation: AllocationRequest,
   known: Stored<"claim">,
@@ -41,11 +41,11 @@ export async function hold(
   }
   const got = took.map(({ stored }) => stored.record.address);
   const addresses = [...plan.keep, ...got].sort(compareAddresses);
-  const held = took
+  const besideClaim = took
     .filter(({ alreadyHeld }) => alreadyHeld !== true)
     .map(({ stored }) => stored.record.address);
   const assigned = formatAddresses(addresses, placesIn(plan, got));
-  return { ...heldAddresses(known), addresses, assigned, held };
+  return { ...heldAddresses(known), addresses, assigned, besideClaim };
 }
 
 /**

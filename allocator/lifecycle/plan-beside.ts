@@ -41,7 +41,10 @@ export async function planBeside(
   const beside = heldBeside(context, claim).filter((address) => wanted?.has(familyOf(address)) !== false);
   if (beside.length === 0) return direct;
   const kept = isRefused ? held : direct.keep;
-  const again = planAddresses(context.view, { ...allocation.constraints, holds: [...kept, ...beside] });
+  const again = planAddresses(context.view, {
+    ...allocation.constraints,
+    ownAddresses: [...kept, ...beside],
+  });
   if (isRefusal(again)) return direct;
   const chosen = chosenOf(allocation.constraints, again.keep, kept);
   // one that is on its way out stays so: asking again does not make it last

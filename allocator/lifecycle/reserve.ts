@@ -25,7 +25,7 @@ import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-re
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
 import { decide, type Mode } from "./claim-decision.ts";
-import { heldAddresses, hold, wait, waitsLong } from "./keep-addresses.ts";
+import { heldAddresses, reserveBeside, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
@@ -123,18 +123,18 @@ async function tryReserve(
   if (known?.record.releasing === true) return { kind: "contended" };
   const decision = await decide(context, requested, known?.record, committing(context, seen));
   if (isRefusal(decision)) return decision;
-  const { allocation, held, plan, moves } = decision;
+  const { allocation, reliable, plan, moves } = decision;
   if (known === undefined || !isReserved(known.record))
     return await take(context, { allocation, seen }, known, plan);
   const stays = seen === "nothing" || (!moves && isCurrent(known, allocation, context.clock.now()));
-  const lacks = held.length < known.record.addresses.length;
+  const lacks = reliable.length < known.record.addresses.length;
   const isAssigned = stays && seen !== "workload";
   const keep = lacks ? keepFromUndo : keepForPod;
   const current = lacks || isAssigned ? await keep(context, known) : known;
   if (current === undefined) return { kind: "again" };
   if (!stays) return await change(context, { allocation, seen }, current, plan);
   if (seen !== "nothing") return heldAddresses(current);
-  return moves ? await hold(context, allocation, current, plan) : await wait(context, current);
+  return moves ? await reserveBeside(context, allocation, current, plan) : await wait(context, current);
 }
 
 function committing(context: Context, seen: Seen): Mode {

@@ -38,10 +38,10 @@ export class RetentionLimits {
   judge(stored: Stored<"claim">, facts: OwnerState): RetentionDecision {
     const now = this.#context.clock.now();
     const { record, createdAt } = this.#stamps.met(stored, now);
-    const asked = decideRetention(record, facts, createdAt, now);
-    if (asked.kind !== "retain" && record.retained === undefined) return asked;
+    const withoutLimits = decideRetention(record, facts, createdAt, now);
+    if (withoutLimits.kind !== "retain" && record.retained === undefined) return withoutLimits;
     // a choice of a newer version releases nothing, and what it says of limits is not known either
-    if (saysMore(stored)) return asked;
+    if (saysMore(stored)) return withoutLimits;
     const { retention, because } = this.of(record);
     const verdict = decideRetention({ ...record, retention }, facts, createdAt, now);
     if (verdict.kind !== "release") return verdict;

@@ -15,14 +15,14 @@ import { bad } from "./annotation-values.ts";
 import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
 
 /** What a pod with several interfaces asks for. */
-interface Asked {
+interface InterfaceRequest {
   readonly interfaces?: Interfaces | undefined;
   readonly interfacePools?: InterfacePools | undefined;
 }
 
 /** Pools of each interface with the first's of these families alone. `key` is the annotation that says the families. */
 export function withFirstOfFamilies(
-  { interfaces = {}, interfacePools = {} }: Asked,
+  { interfaces = {}, interfacePools = {} }: InterfaceRequest,
   families: readonly Family[],
   key: string,
 ): InterfacePools | Refusal {
@@ -48,7 +48,7 @@ export function withFirstOfFamilies(
 }
 
 /** Without any, families are of all that the pod asks for. */
-export function hasFurtherInterfaces({ interfaces = {}, interfacePools = {} }: Asked): boolean {
+export function hasFurtherInterfaces({ interfaces = {}, interfacePools = {} }: InterfaceRequest): boolean {
   const names = namesOf({ ...interfaces, ...interfacePools });
   return names.some((name) => name !== FIRST_INTERFACE && !isLink(name));
 }

@@ -113,7 +113,7 @@ describe("planning is pure", () => {
       entry: fc.constantFrom(...choices).map((address) => [address]),
       pools: fc.subarray(["db", "web", "none", "10.30.0.0/29"], { minLength: 1 }),
       families: fc.constantFrom<("IPv4" | "IPv6")[]>(["IPv4"], ["IPv6"], ["IPv4", "IPv6"]),
-      holds: fc.subarray([...choices]),
+      ownAddresses: fc.subarray([...choices]),
     },
     { requiredKeys: [] },
   );

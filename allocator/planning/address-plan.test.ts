@@ -62,15 +62,15 @@ describe("addresses asked for by name", () => {
       { entry: addrs("10.20.0.70", "fd00:20::7"), families: ["IPv6", "IPv4"] },
       "keep, !10.20.0.70@db, !fd00:20::7@db",
     ],
-    ["held already", { entry: addrs("10.20.0.70"), holds: addrs("10.20.0.70") }, "keep 10.20.0.70"],
+    ["held already", { entry: addrs("10.20.0.70"), ownAddresses: addrs("10.20.0.70") }, "keep 10.20.0.70"],
     [
       "one of two held already",
-      { entry: addrs("10.20.0.70", "fd00:20::7"), holds: addrs("fd00:20::7") },
+      { entry: addrs("10.20.0.70", "fd00:20::7"), ownAddresses: addrs("fd00:20::7") },
       "keep fd00:20::7, !10.20.0.70@db",
     ],
     [
       "instead of what is held",
-      { entry: addrs("10.20.0.71"), holds: addrs("10.20.0.70") },
+      { entry: addrs("10.20.0.71"), ownAddresses: addrs("10.20.0.70") },
       "keep, !10.20.0.71@db",
     ],
     [
@@ -154,25 +154,25 @@ describe("any address", () => {
       { pools: ["b", "a"], families: ["IPv4"] },
       "keep, 10.0.1.1@b 10.0.1.2@b 10.0.0.1@a",
     ],
-    ["what is held", { holds: addrs("10.0.0.1", "fd00::1") }, "keep 10.0.0.1 fd00::1"],
+    ["what is held", { ownAddresses: addrs("10.0.0.1", "fd00::1") }, "keep 10.0.0.1 fd00::1"],
     [
       "what is held, and the family that is missing",
-      { holds: addrs("10.0.1.1") },
+      { ownAddresses: addrs("10.0.1.1") },
       "keep 10.0.1.1, fd00::2@a fd00::3@a fd00::1@a",
     ],
     [
       "not what is held elsewhere than in the named pool",
-      { pools: ["b"], holds: addrs("10.0.0.1", "fd01::1") },
+      { pools: ["b"], ownAddresses: addrs("10.0.0.1", "fd01::1") },
       "keep fd01::1, 10.0.1.1@b 10.0.1.2@b",
     ],
     [
       "not what is held outside the named range",
-      { pools: ["10.0.0.0/30"], holds: addrs("fd00::1") },
+      { pools: ["10.0.0.0/30"], ownAddresses: addrs("fd00::1") },
       "keep, 10.0.0.1@a 10.0.0.2@a",
     ],
     [
       "not what is held of a family that is not asked for",
-      { families: ["IPv4"], holds: addrs("10.0.0.1", "fd00::1") },
+      { families: ["IPv4"], ownAddresses: addrs("10.0.0.1", "fd00::1") },
       "keep 10.0.0.1",
     ],
     [

@@ -82,7 +82,7 @@ function planExact(view: RecordReader, constraints: AddressConstraints, entry: A
         address,
         (one) => ineligibility(view, one, constraints, false) === undefined,
       );
-    const held = constraints.holds?.includes(address) === true;
+    const held = constraints.ownAddresses?.includes(address) === true;
     const why =
       notNamed(pool, constraints, address) ??
       ineligibility(view, pool, { ...constraints, ...networksOf(constraints, address) }, held)?.() ??
@@ -95,12 +95,12 @@ function planExact(view: RecordReader, constraints: AddressConstraints, entry: A
     if (held) keep.push(address);
     else familyPlans.push(exactPlan(view, pool, address));
   }
-  const counted = [...(constraints.holds ?? []), ...goingOver(view, constraints, entry)];
+  const counted = [...(constraints.ownAddresses ?? []), ...goingOver(view, constraints, entry)];
   const plan = withInterfaces({ kind: "take", keep, familyPlans }, constraints.interfaces);
   if (familyPlans.length === 0) return plan;
   const takesAgain = coolingAfter(view, constraints, entry);
-  const drops = constraints.holds?.filter((address) => !entry.includes(address)) ?? [];
-  const limited = { ...constraints, holds: counted, takesAgain, drops };
+  const drops = constraints.ownAddresses?.filter((address) => !entry.includes(address)) ?? [];
+  const limited = { ...constraints, ownAddresses: counted, takesAgain, drops };
   const why = beyondLimits(view, limited, wanted) ?? routedApart(view, constraints, entry);
   return why ?? plan;
 }
@@ -179,7 +179,7 @@ function wantedOf(view: RecordReader, constraints: AddressConstraints): WantedAn
   const sources = within === undefined ? all : all.filter(({ pool }) => within.has(pool));
   const keep = firstOfEach(
     families,
-    (constraints.holds ?? []).filter((address) => all.some(({ part }) => isIn(part, address))),
+    (constraints.ownAddresses ?? []).filter((address) => all.some(({ part }) => isIn(part, address))),
   );
   return { sources, families, keep };
 }
@@ -190,7 +190,7 @@ function planAny(view: RecordReader, constraints: AddressConstraints): Plan | Re
   const { families, keep } = wanted;
   const sources = withCommonNodes(view, constraints, wanted.sources, wanted);
   if (isRefusal(sources)) return sources;
-  const drops = (constraints.holds ?? []).filter((address) => !keep.includes(address));
+  const drops = (constraints.ownAddresses ?? []).filter((address) => !keep.includes(address));
   const familyPlans: FamilyPlan[] = [];
   const counted = new Map<Pool, ByFamily>(); // pool -> addresses of it that are kept or that earlier families may take
   for (const address of keep) count(counted, view.poolOf(address), familyOf(address));

@@ -142,15 +142,15 @@ describe("a disabled pool", () => {
   const view = viewOf({ pools: [poolRecord("f", ["10.6.0.0/29", "fd06::/126"], { disabled: true })] });
 
   it("lets addresses be kept", () => {
-    assert.equal(served(view, { holds: addrs("10.6.0.1", "fd06::1") }), "10.6.0.1, fd06::1");
-    assert.equal(served(view, { entry: addrs("10.6.0.1"), holds: addrs("10.6.0.1") }), "10.6.0.1");
+    assert.equal(served(view, { ownAddresses: addrs("10.6.0.1", "fd06::1") }), "10.6.0.1, fd06::1");
+    assert.equal(served(view, { entry: addrs("10.6.0.1"), ownAddresses: addrs("10.6.0.1") }), "10.6.0.1");
   });
 
   it("gives no others, not even to who has one", () => {
     const no = 'POOL_DISABLED: pool "f" takes no new reservations; name another pool';
-    assert.equal(served(view, { entry: addrs("10.6.0.2"), holds: addrs("10.6.0.1") }), no);
-    assert.equal(served(view, { families: ["IPv4", "IPv6"], holds: addrs("10.6.0.1") }), no);
-    assert.equal(served(view, { holds: addrs("10.6.0.1") }), "10.6.0.1");
+    assert.equal(served(view, { entry: addrs("10.6.0.2"), ownAddresses: addrs("10.6.0.1") }), no);
+    assert.equal(served(view, { families: ["IPv4", "IPv6"], ownAddresses: addrs("10.6.0.1") }), no);
+    assert.equal(served(view, { ownAddresses: addrs("10.6.0.1") }), "10.6.0.1");
   });
 });
 
@@ -161,13 +161,15 @@ describe("a new pool", () => {
     const held = addrs("10.1.0.1", "fd01::1");
     const first = { priority: 9 };
     assert.equal(
-      served(viewOf({ pools: [old, six("new", 2, first)] }), { holds: held }),
+      served(viewOf({ pools: [old, six("new", 2, first)] }), { ownAddresses: held }),
       "10.1.0.1, fd01::1",
     );
     const dual = poolRecord("new", ["10.2.0.0/29", "fd02::/126"], first);
-    assert.equal(served(viewOf({ pools: [four, dual] }), { holds: addrs("10.1.0.1") }), "10.1.0.1");
+    assert.equal(served(viewOf({ pools: [four, dual] }), { ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
     assert.equal(
-      served(viewOf({ pools: [four, poolRecord("new", "fd02::/126", first)] }), { holds: addrs("10.1.0.1") }),
+      served(viewOf({ pools: [four, poolRecord("new", "fd02::/126", first)] }), {
+        ownAddresses: addrs("10.1.0.1"),
+      }),
       "10.1.0.1",
     );
   });
@@ -230,17 +232,20 @@ describe("limits", () => {
 
   it("do not count what the identity has itself", () => {
     const view = limited(2, 2);
-    assert.equal(served(view, { holds: addrs("10.1.0.1") }), "10.1.0.1");
-    assert.equal(served(view, { entry: addrs("10.1.0.1"), holds: addrs("10.1.0.1") }), "10.1.0.1");
-    assert.equal(served(view, { entry: addrs("10.1.0.6"), holds: addrs("10.1.0.1") }), "a");
+    assert.equal(served(view, { ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
+    assert.equal(served(view, { entry: addrs("10.1.0.1"), ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
+    assert.equal(served(view, { entry: addrs("10.1.0.6"), ownAddresses: addrs("10.1.0.1") }), "a");
     const pools = [poolRecord("a", ["10.1.0.0/29", "fd01::/126"], { limits: { perNamespace: 2 } })];
     const own = viewOf({ pools, reservations: held(1) });
-    const more = { entry: addrs("10.1.0.1", "fd01::1"), holds: addrs("10.1.0.1") };
+    const more = { entry: addrs("10.1.0.1", "fd01::1"), ownAddresses: addrs("10.1.0.1") };
     assert.equal(served(own, more), "10.1.0.1, a");
   });
 
   it("that were lowered take nothing away", () => {
-    assert.equal(served(limited(1, 3), { holds: addrs("10.1.0.1") }), "10.1.0.1");
-    assert.equal(served(limited(1, 3), { entry: addrs("10.1.0.1"), holds: addrs("10.1.0.1") }), "10.1.0.1");
+    assert.equal(served(limited(1, 3), { ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
+    assert.equal(
+      served(limited(1, 3), { entry: addrs("10.1.0.1"), ownAddresses: addrs("10.1.0.1") }),
+      "10.1.0.1",
+    );
   });
 });

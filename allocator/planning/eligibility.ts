@@ -37,7 +37,7 @@ export interface EligibilityInput {
   /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
   readonly usable?: ReadonlySet<string>;
   /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */
-  readonly holds?: readonly Address[];
+  readonly ownAddresses?: readonly Address[];
   /** What cools after its own release, and would be its again: it is counted already. */
   readonly takesAgain?: readonly Address[];
   /** Of what it holds, what would cool then. */
@@ -114,7 +114,7 @@ function otherNamespace(
 export function quotaExceeded(
   view: RecordReader,
   pool: Pool,
-  { namespace, holds = [], takesAgain = [], drops = [] }: EligibilityInput,
+  { namespace, ownAddresses = [], takesAgain = [], drops = [] }: EligibilityInput,
   wanted: ByFamily,
 ): Refusal | undefined {
   if (pool.bounds.length === 0) return undefined;
@@ -122,7 +122,7 @@ export function quotaExceeded(
     countFamilies(addresses.filter((address) => view.reservation(address)?.record.pool === pool.name));
   const held = view.held(pool.name, namespace);
   const cooling = without(view.cooling(pool.name, namespace), countIn(takesAgain));
-  const more = without(wanted, countIn(holds));
+  const more = without(wanted, countIn(ownAddresses));
   return limitReached(pool, namespace, { held, cooling }, { more, drops: countIn(drops) });
 }
 

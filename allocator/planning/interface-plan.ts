@@ -116,7 +116,7 @@ function constraintsOn(
   const placed = new Set(Object.values(heldOn ?? {}).flat());
   const isHere = (address: Address) =>
     saidOf(heldOn, name)?.includes(address) === true || !placed.has(address);
-  const holds = constraints.holds?.filter(
+  const ownAddresses = constraints.ownAddresses?.filter(
     (address) =>
       entry.includes(address) || (isHere(address) && !others.includes(address) && !kept.includes(address)),
   );
@@ -126,7 +126,7 @@ function constraintsOn(
     ...(entry.length === 0 ? {} : { entry }),
     ...(entry.length === 0 || fallback === undefined ? {} : { fallback }),
     ...(pools.length === 0 ? {} : { pools }),
-    ...(holds === undefined ? {} : { holds }),
+    ...(ownAddresses === undefined ? {} : { ownAddresses }),
     networks: networksOn(networks, name),
   };
 }

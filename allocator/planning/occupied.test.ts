@@ -89,7 +89,7 @@ describe("an address that others have", () => {
     const own = { namespace: "shop", name: "mysql-0", entry: addrs("10.0.0.2") };
     assert.equal(planned(view, own), "10.0.0.2");
     assert.match(planned(view, { ...own, name: "mysql-1" }), /^ADDRESS_TAKEN: /);
-    const held = planAddresses(view, askFor({ ...own, name: "mysql-1", holds: addrs("10.0.0.2") }));
+    const held = planAddresses(view, askFor({ ...own, name: "mysql-1", ownAddresses: addrs("10.0.0.2") }));
     assert.deepEqual(isRefusal(held) ? held.message : held.keep, ["10.0.0.2"]);
   });
 

@@ -19,9 +19,10 @@ export function occupied(
   view: RecordReader,
   pool: Pool,
   address: Address,
-  constraints: Pick<AddressConstraints, "namespace" | "name" | "holds">,
+  constraints: Pick<AddressConstraints, "namespace" | "name" | "ownAddresses">,
 ): Refusal | undefined {
-  const occupant = constraints.holds?.includes(address) === true ? undefined : view.occupant?.(address);
+  const occupant =
+    constraints.ownAddresses?.includes(address) === true ? undefined : view.occupant?.(address);
   if (occupant === undefined || pool.spec.networks !== undefined) return undefined;
   if (view.reservation(address) !== undefined) return undefined; // Berth's by now; who has it is said in other words
   const isOwn =

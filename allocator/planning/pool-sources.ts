@@ -42,14 +42,14 @@ export function sourcesFor(view: RecordReader, constraints: PoolConstraints): re
 
 function onItsNodes(
   view: RecordReader,
-  { nodes, namespace, holds = [] }: PoolConstraints,
+  { nodes, namespace, ownAddresses = [] }: PoolConstraints,
   sources: readonly Source[],
 ): readonly Source[] | Refusal {
   const pools = sources.map(({ pool }) => pool);
   const fits = nodeFits(nodes, pools);
   const having = (fit: (typeof fits)[number]) => sources.filter((_, i) => fits[i] === fit);
   const elsewhere = having("never");
-  for (const address of holds) {
+  for (const address of ownAddresses) {
     const source = elsewhere.find(({ part }) => isIn(part, address));
     if (source !== undefined && view.poolOf(address) === source.pool)
       return keptElsewhere(source.pool, address, namespace);
@@ -151,8 +151,8 @@ export function isIn(part: AddressSpace | undefined, address: Address): boolean 
   return part !== undefined && rangeOf(part, address) !== undefined;
 }
 
-function keepsOf(view: RecordReader, pool: Pool, { holds = [] }: PoolConstraints): boolean {
-  return holds.some((address) => view.poolOf(address) === pool);
+function keepsOf(view: RecordReader, pool: Pool, { ownAddresses = [] }: PoolConstraints): boolean {
+  return ownAddresses.some((address) => view.poolOf(address) === pool);
 }
 
 /**

@@ -92,7 +92,11 @@ export function review(allocation: AllocationRequest, extra: Extra = {}): Actor 
     async act({ context, state, name, answered }) {
       state.reviewers.add(name);
       const got = await reserve(context, allocation, "nothing");
-      if (!isRefusal(got) && got.held.length === 0 && isSame(got.addresses, got.claim.record.addresses))
+      if (
+        !isRefusal(got) &&
+        got.besideClaim.length === 0 &&
+        isSame(got.addresses, got.claim.record.addresses)
+      )
         answered(got.claim);
     },
   };

@@ -73,7 +73,7 @@ export interface AdmissionContext {
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
   /** How many claims wait for their pods; present in a cluster, where anybody may reach the webhook. */
-  readonly holds?: PendingClaimLimiter;
+  readonly pendingClaims?: PendingClaimLimiter;
   /** Waits for what the view has not heard of yet, and tells whether it has now; absent where the view is never behind. */
   readonly catchUp?: () => Promise<boolean>;
   /** Every address that is in use and not from Berth, as far as is known (ADR 0026); absent: nobody looks. */

@@ -26,10 +26,10 @@ const ASKS = { "berth.dev/pools": "db" };
 async function reported(
   world: World,
   object: Json,
-  holds?: Limiter,
+  pendingClaims?: Limiter,
 ): Promise<Record<string, string> | string> {
   const { embedded: _, ...admission } = world.admission;
-  const handlers = createHandlers({ ...admission, ...(holds && { holds }) });
+  const handlers = createHandlers({ ...admission, ...(pendingClaims && { pendingClaims }) });
   const response = await handlers["/mutate/pods"](review(object), new AbortController().signal);
   await world.settle();
   return response.allowed ? annotationsOf(applied(object, response)) : deniedAs(response);

@@ -250,12 +250,12 @@ function tokenFor(claim: Claim, { requests }: PodAllocation): string | Refusal {
 
 /** Whatever it would take is counted: a claim, a hold, an address beside a claim. What has all that it asks for takes nothing. */
 async function reserveFor(
-  { context, inventory, holds }: AdmissionContext,
+  { context, inventory, pendingClaims }: AdmissionContext,
   namespace: string,
   { kind, requests }: PodAllocation,
 ): Promise<Reserved | Refusal> {
   const make = () =>
     kind === "own" ? reserve(context, requests[0], "nothing") : allocateSlot(context, inventory, requests);
   const hasAll = kind === "own" && isSatisfied(context, requests[0]);
-  return holds === undefined || hasAll ? await make() : await holds.during(namespace, make);
+  return pendingClaims === undefined || hasAll ? await make() : await pendingClaims.during(namespace, make);
 }

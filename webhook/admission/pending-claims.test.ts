@@ -21,7 +21,7 @@ function making(name: string, namespace = "shop", made = true): () => Promise<Re
   return async () => ({
     ...{ kind: "reserved", claim, addresses: claim.record.addresses },
     assigned: claim.record.addresses,
-    ...{ held: [], waits: made, made },
+    ...{ besideClaim: [], waits: made, made },
   });
 }
 

@@ -118,7 +118,7 @@ export class PendingClaimLimiter {
     this.#count(hold.namespace, -hold.weight);
   }
 
-  #holdAll(namespace: string, { claim, held, waits }: Reserved): void {
+  #holdAll(namespace: string, { claim, besideClaim: held, waits }: Reserved): void {
     const hold = { namespace, since: this.#deps.clock.monotonic(), weight: 1 };
     const { binding } = claim.record;
     const { token = "" } = binding ?? {};

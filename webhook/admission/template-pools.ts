@@ -87,8 +87,8 @@ function verdictOn(
 /** What a pod of that request would be told, by what is known here: nothing is read, and nothing written. */
 function objectionTo(view: RecordReader, { key, constraints }: AllocationRequest): Refusal | undefined {
   const claim = view.claim(claimKey(key))?.record;
-  const holds = claim !== undefined && isReserved(claim) ? { holds: claim.addresses } : {};
-  const plan = planAddresses(view, { ...constraints, ...holds });
+  const own = claim !== undefined && isReserved(claim) ? { ownAddresses: claim.addresses } : {};
+  const plan = planAddresses(view, { ...constraints, ...own });
   if (isRefusal(plan)) return plan;
   for (const { exact, candidates, exhausted } of plan.familyPlans) {
     const [candidate] = candidates; // there may be very many more

@@ -2,7 +2,6 @@
 import { BerthError, messageOf } from "../../base/errors.ts";
 import type { Clock, Logger, Random } from "../../base/ports.ts";
 import { CertificateFiles, type EtcdAccess, readPassword } from "./access.ts";
-import { type Asked, AskedRange, AskedWrite, isLate } from "./asked.ts";
 import { faultOf, isCompacted, isOverlong, remedyFor } from "./errors.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
 import { GrpcError } from "./grpc-frames.ts";
@@ -27,6 +26,7 @@ import {
   watchRequest,
 } from "./messages.ts";
 import type { MessageWriter } from "./protobuf.ts";
+import { isLate, RangeCall, type ShrinkingCall, WriteCall } from "./shrinking-call.ts";
 
 /** The answer to a write; `lost`: it may have been done, and may be done yet. */
 export type WriteAnswer<T> =
@@ -101,7 +101,7 @@ export class EtcdClient {
    * key's answer too; a GrpcError of compaction comes as it is.
    */
   async range(range: Range): Promise<RangeResult> {
-    const answer = await this.#call(METHODS.range, new AskedRange(range));
+    const answer = await this.#call(METHODS.range, new RangeCall(range));
     const result = decoded(() => readRange(answer));
     this.#cluster = result.cluster;
     return result;
@@ -150,7 +150,7 @@ export class EtcdClient {
   async #write<T>(request: MessageWriter, read: (answer: Buffer) => T): Promise<WriteAnswer<T>> {
     let answer: Buffer;
     try {
-      answer = await this.#call(METHODS.txn, new AskedWrite(request));
+      answer = await this.#call(METHODS.txn, new WriteCall(request));
     } catch (error) {
       if (error instanceof LostAnswer) return { kind: "lost", error: error.fault };
       throw error;
@@ -168,7 +168,7 @@ export class EtcdClient {
     this.#members = access.endpoints.map(connect ?? byGrpc);
   }
 
-  async #call(path: string, asked: Asked): Promise<Buffer> {
+  async #call(path: string, call: ShrinkingCall): Promise<Buffer> {
     await this.#refresh();
     const { clock } = this.#deps;
     const until = clock.monotonic() + CALL_MS;
@@ -176,15 +176,15 @@ export class EtcdClient {
       const member = this.#member();
       try {
         const timeoutMs = Math.min(ATTEMPT_MS, Math.max(1, until - clock.monotonic()));
-        return await member.unary(path, asked.bytes(), { headers: await this.#headers(member), timeoutMs });
+        return await member.unary(path, call.bytes(), { headers: await this.#headers(member), timeoutMs });
       } catch (error) {
-        if (isOverlong(error) && asked.shrink()) continue;
+        if (isOverlong(error) && call.shrink()) continue;
         const left = until - clock.monotonic();
         this.#judge(error, {
-          ...{ verb: asked.verb, member },
+          ...{ verb: call.verb, member },
           isLast: left <= 0 || attempt >= ROUNDS * this.#members.length,
         });
-        if (isLate(error)) asked.shrink();
+        if (isLate(error)) call.shrink();
       }
       if (attempt % this.#members.length === 0) await this.#pause(attempt / this.#members.length);
     }

@@ -4,7 +4,7 @@ import { type Range, rangeRequest } from "./messages.ts";
 import type { MessageWriter } from "./protobuf.ts";
 
 /** What a call asks for, which may become less and less. */
-export interface Asked {
+export interface ShrinkingCall {
   readonly verb: "read" | "write";
   bytes(): Buffer;
   /** From now on for less; false: it cannot be. */
@@ -14,7 +14,7 @@ export interface Asked {
 /** So much less is asked for after an answer that was too long, or too late. */
 const SHRINK = 8;
 
-export class AskedRange implements Asked {
+export class RangeCall implements ShrinkingCall {
   readonly verb = "read";
   #range: Range;
 
@@ -34,7 +34,7 @@ export class AskedRange implements Asked {
   }
 }
 
-export class AskedWrite implements Asked {
+export class WriteCall implements ShrinkingCall {
   readonly verb = "write";
   readonly #bytes: Buffer;
 
