@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isDefinite, type Refusal } from "../base/errors.ts";
+import type { Clock } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { cooldownOf } from "../cache/cooldown.ts";
 import type { Address } from "../ip/address.ts";
@@ -214,16 +215,24 @@ export async function rollbackUnused(
   }
 }
 
+/** From the first reservation's create until the claim's was answered. */
+const QUICK_MS = 500;
+
 /**
- * Whether no reservation can have been marked before its claim was there, by what the store says of both: it made them in the same
- * second, and others leave alone for longer than that what has no claim yet. False: nobody knows, and they are to be read.
- * For a claim that is new, with a nonce that nobody else has.
+ * Whether no reservation can have been marked before its claim was there: others leave alone for longer than that what has no claim
+ * yet. By this process's monotonic clock the claim was there within half a second, and in case this process stood still meanwhile,
+ * which that does not count, by the store's stamps as well: it began to make both in the same second. False: nobody knows, and they
+ * are to be read. For a claim that is new, with a nonce that nobody else has.
  */
 export function wereLeftAlone(
-  { stampsSeconds }: Pick<Store, "stampsSeconds">,
+  {
+    store: { stampsSeconds },
+    clock,
+  }: { store: Pick<Store, "stampsSeconds">; clock: Pick<Clock, "monotonic"> },
   took: readonly Acquired[],
-  { createdAt }: Stored<"claim">,
+  { written: { createdAt }, since }: { readonly written: Stored<"claim">; readonly since: number },
 ): boolean {
+  if (clock.monotonic() - since > QUICK_MS) return false;
   const isFresh = ({ stored, cooling, alreadyHeld }: Acquired) =>
     cooling === undefined && alreadyHeld !== true && stored.createdAt === createdAt;
   return stampsSeconds === true && took.every(isFresh);

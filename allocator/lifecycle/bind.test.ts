@@ -47,6 +47,19 @@ describe("planBind", () => {
       podOn("a", "x", { token: "t2" }),
       { holdExpired: true },
     ],
+    [
+      "CLAIM_BUSY",
+      "a pod with the slot by a later admission, on the same node",
+      bound({ binding: bindingTo("a", "x", { token: "t1" }) }),
+      podOn("b", "x", { token: "t2" }),
+    ],
+    [
+      "CLAIM_BUSY",
+      "a pod with the slot by a later admission, on a fenced node",
+      bound({ binding: bindingTo("a", "x", { token: "t1" }) }),
+      podOn("b", "y", { token: "t2" }),
+      { fenced: true },
+    ],
     ["bind", "a hold that has expired, no token", held(), podOn("a", "x"), { holdExpired: true }],
     ["CLAIM_BUSY", "a hold: fencing of no node says nothing", held(), podOn("b", "x"), { fenced: true }],
     [

@@ -73,6 +73,7 @@ export type BindPlan =
  * | a hold, same token     | its pod     | bind                                                              |
  * | a hold, other token    | another pod | only when the hold has expired                                    |
  * | pod A on X             | A on X      | bound already                                                     |
+ * | pod A on X             | B, another token | never: the slot is A's by a later admission                  |
  * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
  * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
  *
@@ -89,6 +90,7 @@ export function planBind(claim: Claim, pod: BindTarget, evidence: BindingEvidenc
   if (current === undefined) return { kind: "bind", binding };
   if (isWith(current, pod)) return { kind: "bound" };
   if (current.node === "") return holdConflict(claim, current, pod, evidence) ?? { kind: "bind", binding };
+  if (isOfAnotherToken(current, pod)) return keptForAnother(claim, pod);
   if (evidence.fenced) return { kind: "bind", binding };
   if (evidence.holderThere === true) return boundElsewhere(current, key);
   if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
@@ -98,6 +100,17 @@ export function planBind(claim: Claim, pod: BindTarget, evidence: BindingEvidenc
       `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service`,
     { claim: key, pod: current.podName, node: current.node },
   );
+}
+
+/** Slots move by a hold that admission writes, with the next pod's token in it: what is bound with another token is not this pod's any more. */
+function isOfAnotherToken(current: Binding, pod: BindTarget): boolean {
+  return current.token !== "" && pod.token !== "" && current.token !== pod.token;
+}
+
+function keptForAnother(claim: Claim, { name }: BindTarget): Refusal {
+  const key = claimKey(claim);
+  const words = `claim ${key}, with which pod ${name} was admitted, is pod ${claim.binding?.podName}'s by now; delete the pod and create it again`;
+  return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 
 /** Why the claim is not for the pod, whoever has it now. */

@@ -9,7 +9,7 @@ import { type Claim, isReserved } from "../model/claim.ts";
 import { isAsPlanned, planAddresses } from "../planning/address-plan.ts";
 import type { Plan } from "../planning/plan.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
-import { isSame } from "./bind.ts";
+import { isDetached, isSame } from "./bind.ts";
 import {
   claimConflict,
   heldByOtherPod,
@@ -114,7 +114,9 @@ function moveConflict(
   { allocation, held, seen, isOthers, rewired }: Move,
 ): Refusal | undefined {
   const others = heldByOtherPod(claim, allocation);
-  if (claim === undefined || held.length === 0 || (!rewired && isRepair(claim, allocation))) return others;
+  // what a sandbox may have is reserved again, although nothing of it is: it is given nothing else
+  const isLost = claim !== undefined && held.length === 0 && isDetached(claim);
+  if (claim === undefined || isLost || (!rewired && isRepair(claim, allocation))) return others;
   if (isOthers) return keptForWorkload(claim, allocation.constraints);
   if (others !== undefined) return others;
   return (

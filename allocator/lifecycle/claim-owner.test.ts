@@ -35,6 +35,14 @@ describe("groups", () => {
   });
 });
 
+describe("an entry of a list whose pods are on the host's network by now", () => {
+  it("is needed no more", () => {
+    const list = workloadFactsOf({ kind: "Deployment", name: "web", slots: 2 });
+    assert.equal(neededBy(list, { slot: 0 }), "needed");
+    assert.equal(neededBy({ ...list, hostNetwork: true }, { slot: 0 }), "deleted");
+  });
+});
+
 describe("workloadOf", () => {
   const of = (name: string, identity: Partial<Identity>): Claim =>
     claimRecord({

@@ -21,6 +21,7 @@ import { isSameGroup } from "../model/workload-kinds.ts";
  * | an ordinal that it runs, an index that is not done, an entry of its list | needed  |
  * | an ordinal beyond its replicas                                           | scaled  |
  * | an entry that its list has lost, an index that is done                   | deleted |
+ * | an entry of a list whose pods are on the host's network by now           | deleted |
  *
  * One of another UID under the same name has inherited what it wants, for its pods will find it by its name; what it
  * does not want was the other one's, which is deleted.
@@ -30,6 +31,8 @@ export function neededBy(
   { ordinal, slot, uid = "" }: Pick<Identity, "ordinal" | "slot" | "uid">,
 ): "needed" | "scaled" | "deleted" {
   const { start, replicas, slots, isDone } = workload;
+  // its next pods have the host's addresses
+  if (slot !== undefined && workload.hostNetwork) return "deleted";
   if (slot !== undefined) return slots !== undefined && slot >= slots ? "deleted" : "needed";
   if (ordinal === undefined || isDone?.(ordinal) === true) return "deleted";
   if (ordinal >= start && ordinal < start + replicas) return "needed";

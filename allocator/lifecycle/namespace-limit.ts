@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import type { Refusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
@@ -148,22 +149,37 @@ async function heldByOthers(
   return held;
 }
 
-/** Takes back what was just written, unless a pod was bound to it in the meantime: that one keeps it. */
+/**
+ * Takes back what was just written, unless a pod was bound to it in the meantime: that one keeps it. What is being given back is
+ * left to whoever began that. What was there before comes back only over what was written here: others may have gone on from it.
+ */
 export async function takenBack(
   { store }: Context,
   written: Stored<"claim">,
   before: Stored<"claim"> | undefined,
 ): Promise<"gone" | "kept"> {
   for (let seen: Stored<"claim"> | undefined = written; ; seen = await store.get("claim", written.key)) {
-    if (seen === undefined || seen.uid !== written.uid) return "gone";
-    if (seen.record.nonce !== written.record.nonce || (isBound(seen.record) && !isBound(written.record)))
+    if (seen === undefined || seen.uid !== written.uid || seen.record.releasing === true) return "gone";
+    if (seen.record.nonce !== written.record.nonce || isBoundSince(seen.record, written.record))
       return "kept";
+    if (before !== undefined && !isAsWritten(seen.record, written.record)) return "kept";
     const undone =
       before === undefined
         ? await store.remove("claim", seen)
         : await store.replace("claim", seen, before.record);
     if (undone.kind !== "conflict") return "gone";
   }
+}
+
+/** Another pod than then, or on another node. */
+function isBoundSince(now: Claim, then: Claim): boolean {
+  return isBound(now) && !isDeepStrictEqual(now.binding, then.binding);
+}
+
+/** Whatever is reported of it, and however often its pod was admitted. */
+function isAsWritten(now: Claim, written: Claim): boolean {
+  const { status, admittedAt } = written;
+  return isDeepStrictEqual({ ...now, status, admittedAt }, { ...written, admittedAt });
 }
 
 /** The addresses of the claim, by the pools that they are in. */

@@ -23,6 +23,7 @@ import { isRefusal } from "../base/errors.ts";
 import { resolvePod } from "../demand/pod-allocation.ts";
 import { fromNumber } from "../ip/address.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
+import { bind } from "./bind.ts";
 import { release } from "./release.ts";
 import { reserve } from "./reserve.ts";
 
@@ -114,6 +115,22 @@ describe("what a crash left", () => {
     assert.equal(await take(world, allocation), "10.20.0.70");
     assert.ok(world.clock.now() - began >= 1_500);
     await assertClean(world);
+  });
+
+  it("of a claim that a sandbox may have is reserved for it again, and it is given nothing else", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await take(world, ordinalAllocation(world, "mysql-0", entries("10.20.0.71")));
+    const evidence = async () => ({ fenced: false, holdExpired: false });
+    const pod = { name: "mysql-0", uid: "u", node: "node-a", token: "" };
+    granted(await bind(world.context, "shop/mysql-0", pod, evidence));
+    const lost = (await world.realStore.get("reservation", "10.20.0.71")) ?? assert.fail();
+    await world.realStore.remove("reservation", lost);
+    await world.settle();
+    const edited = ordinalAllocation(world, "mysql-0", entries("10.20.0.80"));
+    assert.match(refusalOf(await reserve(world.context, edited, "workload")), /is in use by pod mysql-0/);
+    const same = ordinalAllocation(world, "mysql-0", entries("10.20.0.71"));
+    assert.equal(await take(world, same), "10.20.0.71");
+    await assertSound(world);
   });
 
   it("of another identity is refused until the garbage collector was there", async () => {

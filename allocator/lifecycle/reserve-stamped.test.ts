@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { entries, podAllocation } from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
-import { DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { addr, DB_POOL, granted } from "../../test/support/fixtures.ts";
 import { overlay } from "../../test/support/overlay.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Kind, Records, Store } from "../store/store.ts";
@@ -64,17 +64,27 @@ describe("a reserver whose store stamps seconds", () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     toSecond(world);
     const reads: string[] = [];
-    const store = beforeClaim(stamped(world, reads), async () => world.clock.advance(999));
+    const store = beforeClaim(stamped(world, reads), async () => world.clock.advance(500));
     await reserved(world, store);
     assert.deepEqual(reads, []);
     await assertClean(world);
   });
 
-  it("reads back if its claim is of another second", async () => {
+  it("reads back if it took longer than half a second, whatever the stamps say of the beginnings", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     toSecond(world);
     const reads: string[] = [];
-    const store = beforeClaim(stamped(world, reads), async () => world.clock.advance(1_000));
+    const store = beforeClaim(stamped(world, reads), async () => world.clock.advance(501));
+    await reserved(world, store);
+    assert.deepEqual(reads, ["10.20.0.70"]);
+  });
+
+  it("reads back if its claim is of another second", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    toSecond(world);
+    world.clock.advance(900);
+    const reads: string[] = [];
+    const store = beforeClaim(stamped(world, reads), async () => world.clock.advance(100));
     await reserved(world, store);
     assert.deepEqual(reads, ["10.20.0.70"]);
   });
@@ -111,7 +121,7 @@ describe("a reserver whose store stamps seconds", () => {
     const inner = stamped(world, reads);
     let other: Promise<unknown> = Promise.resolve();
     const store = beforeClaim(inner, async () => {
-      world.clock.advance(999);
+      world.clock.advance(400);
       // sleeps between its rounds, in which this one goes on
       other = reserve(world.another(2, inner), podAllocation(world, "licence", entries("10.20.0.70")), "pod");
       await new Promise(setImmediate);
@@ -124,5 +134,24 @@ describe("a reserver whose store stamps seconds", () => {
     await other;
     await world.settle();
     await assertClean(world);
+  });
+
+  it("leaves what a crash left alone until it has met it for long enough, or it is old beyond doubt", async () => {
+    for (const [age, waits] of [
+      [0, 1_500],
+      [5_000, 1_500],
+      [9_000, 0],
+    ] as const) {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      toSecond(world);
+      const key = { namespace: "shop", name: "licence" };
+      const left = { address: addr("10.20.0.70"), pool: "db", claim: key, nonce: "left" };
+      await world.realStore.create("reservation", left);
+      world.clock.advance(age);
+      const began = world.clock.monotonic();
+      await reserved(world, stamped(world, []));
+      const took = world.clock.monotonic() - began;
+      assert.ok(took >= waits && took < waits + 500, `${age} ms old: ${took} ms`);
+    }
   });
 });

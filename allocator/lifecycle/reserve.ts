@@ -28,6 +28,7 @@ import { decide, type Mode } from "./claim-decision.ts";
 import { heldAddresses, reserveBeside, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
+import { meetings } from "./orphan-age.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
@@ -45,7 +46,8 @@ export async function reserve(
   allocation: AllocationRequest,
   seen: Seen,
 ): Promise<Reserved | Refusal> {
-  return await context.serial.run(claimKey(allocation.key), () => reserveAlone(context, allocation, seen));
+  const attempt = { ...context, metFor: meetings(context.clock) };
+  return await context.serial.run(claimKey(allocation.key), () => reserveAlone(attempt, allocation, seen));
 }
 
 async function reserveAlone(
@@ -212,6 +214,7 @@ async function take(
     return await withinQuota(context, together.claim, together.took, undefined);
   if (together.kind === "again") return together;
   const { familyPlans } = together;
+  const since = context.clock.monotonic();
   const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, familyPlans);
   if (!Array.isArray(took)) return took;
   const next = claimWith(took.map(({ stored }) => stored.record.address));
@@ -221,7 +224,7 @@ async function take(
   });
   if (isRefusal(written)) return written;
   const leftAlone =
-    known === undefined && written !== undefined && wereLeftAlone(context.store, took, written);
+    known === undefined && written !== undefined && wereLeftAlone(context, took, { written, since });
   const loss = written === undefined ? undefined : await lossOf(context, took, { nonce, leftAlone });
   if (written !== undefined && loss === undefined) return await withinQuota(context, written, took, known);
   if (written !== undefined) await undo(context, written, known);

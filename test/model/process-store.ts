@@ -37,11 +37,22 @@ export class ProcessStore implements Store {
     this.#now = stampsSeconds ? () => 1_000 * Math.floor(now() / 1_000) : now;
   }
 
-  create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
-    return this.#process.turn({
-      call: () => `create ${kind} ${keyOf(kind, record)}: ${inShort(kind, record)}`,
-      perform: () => this.#records.create(kind, record, this.#now()),
+  /** Stamped when it begins, as an API server does: quotas and webhooks come between that and the write. */
+  async create<K extends Kind>(kind: K, record: Records[K]): Promise<CreateResult<K>> {
+    const call = () => `create ${kind} ${keyOf(kind, record)}: ${inShort(kind, record)}`;
+    const stamp = this.stampsSeconds === undefined ? undefined : await this.#begin(call);
+    return await this.#process.turn({
+      call,
+      perform: () => this.#records.create(kind, record, stamp ?? this.#now()),
       learn: (result) => ({ text: result.kind, kind, stored: result.stored }),
+    });
+  }
+
+  #begin(call: () => string): Promise<number> {
+    return this.#process.turn({
+      call: () => `begin to ${call()}`,
+      perform: () => this.#now(),
+      learn: (time) => ({ text: "begun", time }),
     });
   }
 

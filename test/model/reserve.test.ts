@@ -109,7 +109,7 @@ describe("the checker", () => {
     [
       "a review that completes a claim which its attempt may still undo",
       UNDONE,
-      { pools, actors: [reserve], time: [1_500] },
+      { pools, actors: [reserve], time: [8_000] },
       { ...review(allocationOf("a", { exact: [X] })), store: withoutWritingAgain },
     ],
   ];
@@ -128,11 +128,11 @@ describe("the checker", () => {
   }
 
   it("finds a garbage collector that comes too soon for those who rely on seconds", async () => {
-    const scenario = { title: "stamped", pools, stampsSeconds: true, time: [600] } as const;
+    const scenario = { title: "stamped", pools, stampsSeconds: true, time: [400] } as const;
     const { violation } = await explore({ ...scenario, actors: [reserve, collect] });
     assert.match(violation?.words ?? "", /^reserve a was answered with .* never sure of all its addresses$/);
     const patient = patientCollectionOf(X);
-    const control = await explore({ ...scenario, time: [600, 900], actors: [reserve, patient, bind] });
+    const control = await explore({ ...scenario, time: [400, 8_000], actors: [reserve, patient, bind] });
     assert.equal(control.violation, undefined);
   });
 

@@ -8,13 +8,20 @@ import {
   releaser,
   reserver,
 } from "./actors.ts";
-import type { Scenario } from "./run.ts";
+import type { Actor, Scenario } from "./run.ts";
 import { held, POOLS, V, X } from "./seeds.ts";
 
 const pools = POOLS;
 const stampsSeconds = true;
-/** Within a second, beyond it, and until what has no claim looks broken off. */
-const time = [600, 900];
+/** Quick, and until what has no claim looks broken off. */
+const time = [400, 8_000];
+/** Until what was met is broken off, and what was not met is not. */
+const waiting = [400, 1_500];
+
+/** It remembers from one attempt to the next since when it has met a reservation. */
+function mindful(actor: Actor): Actor {
+  return { ...actor, forgets: false };
+}
 
 /** A store that stamps records with seconds: whoever is quick does not read back what it reserved (ADR 0044). */
 export const STAMPS: readonly Scenario[] = [
@@ -27,13 +34,18 @@ export const STAMPS: readonly Scenario[] = [
     title:
       "stamped: an attempt that is slow, another of its identity that takes it for broken off, and a pod",
     long: true,
-    ...{ pools, stampsSeconds, time },
-    actors: [admission("a", X), { ...admission("a", X), name: "a too" }, binder({ claim: "a" })],
+    ...{ pools, stampsSeconds, time: waiting },
+    actors: [
+      admission("a", X),
+      mindful({ ...admission("a", X), name: "a too" }),
+      admission("b", X),
+      binder({ claim: "a" }),
+    ],
   },
   {
     title: "stamped: an attempt that is slow, and a review of its identity that takes it for broken off",
-    ...{ pools, stampsSeconds, time },
-    actors: [admission("a", X), forged("a", [X])],
+    ...{ pools, stampsSeconds, time: waiting },
+    actors: [admission("a", X), mindful(forged("a", [X]))],
   },
   {
     title: "stamped: an attempt that is slow, one that takes over from its claim, and another identity",

@@ -167,7 +167,10 @@ class Claims {
     for (const { addresses, nonce } of lost) {
       for (const successor of this.#successors.of(key)) await this.#takeOver(successor);
       for (const address of addresses) await startCooldownIfDropped(context, address, nonce);
-      context.log.info("claim was deleted by hand", { claim: key, address: addresses.join(",") });
+      context.log.info("claim is gone, and its addresses cool", {
+        claim: key,
+        address: addresses.join(","),
+      });
     }
     const since = this.#gone.get(key)?.slice(lost.length) ?? [];
     if (since.length > 0) this.#gone.set(key, since);
@@ -187,8 +190,9 @@ class Claims {
     const namespace = await namespaceOf(inventory.cached, seen.record.namespace);
     const wanted = requestFromSpec(seen.record, namespace, { token: random.token(), now: clock.now() });
     const { takesOver } = wanted;
-    const allocation =
-      takesOver === undefined ? wanted : { ...wanted, takesOver: { ...takesOver, wasUnused } };
+    // what was deleted meanwhile is not made again as Berth's own
+    const asked = { ...wanted, userRequested: true as const };
+    const allocation = takesOver === undefined ? asked : { ...asked, takesOver: { ...takesOver, wasUnused } };
     const foreseen = predictFromCache(context, allocation);
     if (isRefusal(foreseen)) return { verdict: foreseen, revision: seen.revision };
     const got = foreseen.kind === "unknown" ? await reserve(context, allocation, "pod") : foreseen;
