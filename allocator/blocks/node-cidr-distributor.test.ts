@@ -165,7 +165,11 @@ describe("the distributor of nodes' CIDRs", () => {
     await settle(world, nodes);
     // one stands still between seeing that it is gone and taking the CIDR back; the other one serves it anew meanwhile
     const slow: NodeFacts = {
-      ...{ nodes: () => nodes.nodes(), live: (name) => nodes.live(name), tell: (...of) => nodes.tell(...of) },
+      ...{
+        nodes: () => nodes.nodes(),
+        live: (name) => nodes.live(name),
+        writePodCIDRs: (...of) => nodes.writePodCIDRs(...of),
+      },
       async gone(name) {
         const gone = await nodes.gone(name);
         nodes.add("a");

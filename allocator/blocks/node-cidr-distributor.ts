@@ -24,7 +24,7 @@ export interface ClusterNode {
   readonly podCIDRs: readonly string[];
 }
 
-/** What the distributor goes by besides the records, and whom it tells. */
+/** What the distributor goes by besides the records, and what writes into Nodes. */
 export interface NodeFacts {
   /** All Nodes; may be behind. */
   nodes(): Iterable<ClusterNode>;
@@ -33,7 +33,7 @@ export interface NodeFacts {
   /** No Node of that name was there for as long as the grace lasts, and the API server has none now. */
   gone(name: string): Promise<boolean>;
   /** Writes the CIDRs into exactly this Node; `changed`: it is gone, another, or has CIDRs by now, and nothing was written. */
-  tell(node: ClusterNode, cidrs: readonly string[]): Promise<"told" | "changed">;
+  writePodCIDRs(node: ClusterNode, cidrs: readonly string[]): Promise<"written" | "changed">;
 }
 
 type Deps = Context & {
@@ -99,12 +99,12 @@ export class NodeCidrDistributor {
     const collisions = await this.#takeOver(having);
     this.#named = new NamedCidrs(having);
     const waiting = [...nodes.values()].filter((node) => this.#isWaiting(node));
-    await this.#tellAll(waiting);
+    await this.#writeAll(waiting);
     const plan = this.#plan(waiting, having);
     for await (const lot of grantNodeCidrs({ ...this.#context, atOnce: AT_ONCE }, plan, this.#mayWrite)) {
       for (const block of lot) this.#granted.keep(block);
       const served = new Set(lot.map(({ record }) => record.node));
-      await this.#tellAll(waiting.filter(({ name }) => served.has(name)));
+      await this.#writeAll(waiting.filter(({ name }) => served.has(name)));
     }
     const { length } = waiting.filter((node) => this.#isWaiting(node));
     return { short: plan.short, collisions, waiting: length };
@@ -160,20 +160,20 @@ export class NodeCidrDistributor {
     return found.length === this.#families.length ? found : undefined;
   }
 
-  async #tellAll(nodes: readonly ClusterNode[]): Promise<void> {
+  async #writeAll(nodes: readonly ClusterNode[]): Promise<void> {
     const byNode = Map.groupBy(this.#granted.all(), ({ record }) => record.node);
     await this.#each(
       nodes,
       ({ name }) => name,
       async (node) => {
         const complete = this.#completeFor(node, byNode.get(node.name) ?? []);
-        if (complete !== undefined) await this.#tell(node, complete);
+        if (complete !== undefined) await this.#writePodCIDRs(node, complete);
       },
     );
   }
 
   /** Its record names this Node object before the object is told: then nobody takes the CIDR back as that of one that is gone. */
-  async #tell(node: ClusterNode, blocks: readonly Stored<"block">[]): Promise<void> {
+  async #writePodCIDRs(node: ClusterNode, blocks: readonly Stored<"block">[]): Promise<void> {
     const cidrs: string[] = [];
     for (const stored of blocks) {
       const to = { node: node.name, nodeUID: node.uid };
@@ -184,7 +184,7 @@ export class NodeCidrDistributor {
       cidrs.push(owned.record.cidr);
     }
     if (!this.#mayWrite()) return;
-    if ((await this.#facts.tell(node, cidrs)) === "told")
+    if ((await this.#facts.writePodCIDRs(node, cidrs)) === "written")
       this.#written.set(node.uid, this.#context.clock.monotonic() + SHOWN_MS);
   }
 

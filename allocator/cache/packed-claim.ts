@@ -10,9 +10,9 @@ import {
   type Identity,
 } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
+import { Interned } from "./interned.ts";
 import type { Packing } from "./kept-records.ts";
 import { secondsOf, ValueReader, ValueWriter } from "./own-values.ts";
-import { Shared } from "./shared.ts";
 
 type Own = "namespace" | "name" | "addresses" | "nonce" | "admittedAt";
 type Parts = "identity" | "request" | "status" | "binding" | "retained";
@@ -44,8 +44,8 @@ const BETWEEN = ",";
 
 /** A claim in memory, of which namespace and name are the key. */
 export class ClaimPacking implements Packing<"claim", PackedClaim> {
-  readonly #forms = new Shared<Form>();
-  readonly #owners = new Shared<string>();
+  readonly #forms = new Interned<Form>();
+  readonly #owners = new Interned<string>();
 
   pack(stored: Stored<"claim">): PackedClaim | undefined {
     const { key, uid, revision, createdAt, record } = stored;

@@ -2,9 +2,9 @@
 import type { Address } from "../ip/address.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Stored } from "../store/store.ts";
+import { Interned } from "./interned.ts";
 import type { Packing } from "./kept-records.ts";
 import { secondsOf, ValueReader, ValueWriter } from "./own-values.ts";
-import { Shared } from "./shared.ts";
 
 /** What reservations have in common. */
 interface Form {
@@ -23,7 +23,7 @@ export interface PackedReservation {
 
 /** A reservation in memory, of which the address is the key. */
 export class ReservationPacking implements Packing<"reservation", PackedReservation> {
-  readonly #forms = new Shared<Form>();
+  readonly #forms = new Interned<Form>();
 
   pack(stored: Stored<"reservation">): PackedReservation | undefined {
     const { key, uid, revision, createdAt, record, ...beside } = stored;

@@ -2,11 +2,11 @@
 
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
+import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
 import { familyOf } from "../ip/address.ts";
 import { macOfAddress } from "../ip/mac.ts";
 import type { AllocationRequest, Reserved } from "../lifecycle/allocation-request.ts";
-import { isSame } from "../lifecycle/bind.ts";
 import { withClaimOwner } from "../lifecycle/existing-claim.ts";
 import { isUpToDate, reserve } from "../lifecycle/reserve.ts";
 import {
@@ -33,14 +33,14 @@ import {
 import { anonymousName } from "./build-request.ts";
 import { readPodAs, resolvePod } from "./pod-allocation.ts";
 
-/** What a pod was told at its admission, as its annotations have it. */
+/** What a pod was assigned at its admission, as its annotations have it. */
 interface AdmissionAnswer {
   /** Name of its claim. */
   readonly claim: string;
   /** Empty: its claim is found by the pod's name. */
   readonly token: string;
   readonly addresses: AddressEntry;
-  /** Of these, the interfaces; absent: it was told none. */
+  /** Of these, the interfaces; absent: it was assigned none. */
   readonly interfaces?: Interfaces;
   /** Both, as they were written. */
   readonly words: readonly string[];
@@ -49,7 +49,7 @@ interface AdmissionAnswer {
 /** As many as a claim can have, and one more shows that it is no answer of ours. */
 const MOST_ASSIGNED = 17;
 
-/** Undefined: it was told no address. */
+/** Undefined: it was assigned no address. */
 export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefined {
   const claim = annotations[ASSIGNED_CLAIM];
   const { addresses, interfaces } = parseAddresses(
@@ -61,15 +61,15 @@ export function admissionAnswerOf(annotations: Labels): AdmissionAnswer | undefi
   return { claim, token, addresses, words, ...(interfaces && { interfaces }) };
 }
 
-type Knowledge = Pick<Context, "view" | "store" | "clock" | "random" | "dialects">;
+type AdmittedContext = Pick<Context, "view" | "store" | "clock" | "random" | "dialects">;
 
 /**
- * What the pod asks for and what it was told, as one request: the addresses are those that it was told. A refusal if the
+ * What the pod asks for and what it was assigned, as one request: the addresses are those that it was assigned. A refusal if the
  * two are not the same: it must not start with others than it asks for (invariant 7). Undefined: it asks for nothing, or
- * what it was told is another pod's.
+ * what it was assigned is another pod's.
  */
 export async function requestAsAnswered(
-  knowledge: Knowledge,
+  knowledge: AdmittedContext,
   inventory: Pick<ClusterState, "workload">,
   { pod, namespace, answer }: { pod: PodMetadata; namespace: NamespaceState; answer: AdmissionAnswer },
 ): Promise<AllocationRequest | Refusal | undefined> {
@@ -96,7 +96,7 @@ export async function requestAsAnswered(
 
 /**
  * What a namespace says may have changed since, and does not count: but that Calico takes the pools of a family which the pod names none
- * of from there. Those were the pools of what the pod was told.
+ * of from there. Those were the pools of what the pod was assigned.
  */
 export function defaultsAsAnswered(
   view: Pick<Context["view"], "poolOf">,
@@ -118,7 +118,7 @@ export function defaultsAsAnswered(
   if (left === undefined) return {};
   const others = pooled.filter((one) => familyOf(one) === left.family);
   const pools = new Set(others.flatMap((one) => view.poolOf(one)?.name ?? []));
-  // told none of the family that it names pools of, it was told what it does not ask for, unless that is by name
+  // assigned none of the family that it names pools of, it was assigned what it does not ask for, unless that is by name
   return pools.size === 0 || (others.length === pooled.length && !isByName)
     ? {}
     : { [left.key]: JSON.stringify([...pools]) };
@@ -144,7 +144,7 @@ function asksForOthers(
   const asked = [...named, ...lacking.map((name) => `an address of ${name}`)];
   if (asked.length === 0) return undefined;
   const isAnswered = isAll
-    ? isSame(asked, withoutDefaults(words, request))
+    ? sameSet(asked, withoutDefaults(words, request))
     : asked.every((one) => words.includes(one));
   if (isAnswered) return undefined;
   return refuse(
@@ -165,7 +165,7 @@ function withoutDefaults(
 
 /**
  * Writes into its claim what a pod says that is in the store: from here, and not from its review, the claim is of this
- * owner, with this request and retention, and has the addresses that the pod was told (ADR 0007). A claim that was let go
+ * owner, with this request and retention, and has the addresses assigned to the pod (ADR 0007). A claim that was let go
  * meanwhile is made again. Undefined: by now the claim is bound to or held for another pod.
  */
 export async function settleAnswer(
@@ -177,7 +177,7 @@ export async function settleAnswer(
   if (before !== undefined && !isHeldFor(before.record, answer)) return undefined;
   const got = await reserve(context, allocation, "pod");
   if (isRefusal(got)) return got;
-  return isSame(got.assigned, answer.words) && isHeldFor(got.claim.record, answer) ? got : undefined;
+  return sameSet(got.assigned, answer.words) && isHeldFor(got.claim.record, answer) ? got : undefined;
 }
 
 /** By its token, or, for a pod without one, to nobody in particular. */

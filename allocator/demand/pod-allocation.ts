@@ -39,11 +39,11 @@ export function isExempt(pod: KubeObject): boolean {
   );
 }
 
-type Knowledge = Pick<Context, "view" | "clock" | "random" | "dialects">;
+type PodContext = Pick<Context, "view" | "clock" | "random" | "dialects">;
 
 /** Everything that decides about the pod: what it says itself, what its namespace says, and whose it is. */
 export async function readPod(
-  context: Knowledge,
+  context: PodContext,
   inventory: Pick<ClusterState, "workload" | "nodes">,
   pod: KubeObject,
   namespace: NamespaceState,
@@ -78,7 +78,7 @@ export function nodesAsked(
 
 /** What is left to another system is taken out here, whoever reads the pod: at its admission, and when it is seen and bound. */
 export async function readPodAs(
-  context: Knowledge,
+  context: PodContext,
   inventory: Pick<ClusterState, "workload">,
   pod: PodMetadata,
   space: NamespaceState,

@@ -6,7 +6,7 @@ import type { Context } from "../cache/context.ts";
 import type { AllocationRequest, Reserved } from "../lifecycle/allocation-request.ts";
 import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
-import { isNamesake, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
+import { isNameConflict, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
 import { withLastPod } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
@@ -119,7 +119,7 @@ function slotsExhausted(
 
 /** It would not be had if nobody used it either. */
 function isForOthers(obstacle: Refusal): boolean {
-  return isNamesake(obstacle) || obstacle.code === "NODE_MISMATCH";
+  return isNameConflict(obstacle) || obstacle.code === "NODE_MISMATCH";
 }
 
 /** So many slots are spoken of in a refusal. */

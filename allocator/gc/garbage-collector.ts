@@ -198,7 +198,7 @@ export class GarbageCollector {
       case "keep":
         return;
       case "release":
-        this.#tellLimit(seen, verdict.because);
+        this.#reportLimit(seen, verdict.because);
         await release(this.#context, seen);
         return;
       case "retain":
@@ -224,7 +224,7 @@ export class GarbageCollector {
     }
   }
 
-  #tellLimit(seen: Stored<"claim">, because: string | undefined): void {
+  #reportLimit(seen: Stored<"claim">, because: string | undefined): void {
     if (because === undefined) return;
     this.#context.log.info("claim is not retained", { claim: seen.key, reason: because });
     this.#notRetained(seen, because);

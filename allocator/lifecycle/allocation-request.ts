@@ -66,7 +66,7 @@ export interface Predecessor {
  * made in any case.
  *
  * | pod      | its pod: all that the request says is written                                              |
- * | workload | its workload: all but other addresses, for a pod may be there that was told the present ones |
+ * | workload | its workload: all but other addresses, for a pod may be there that has the present ones          |
  * | nothing  | a review, which anybody may send and no pod may follow: other addresses are held beside the claim |
  */
 export type Seen = "pod" | "workload" | "nothing";
@@ -74,7 +74,7 @@ export type Seen = "pod" | "workload" | "nothing";
 export interface Reserved {
   readonly kind: "reserved";
   readonly claim: Stored<"claim">;
-  /** What its pod is told: the claim's own, or what is held for the pod beside it until the pod is seen. */
+  /** What is assigned to its pod: the claim's own, or what is held for the pod beside it until the pod is seen. */
   readonly addresses: readonly Address[];
   /** The same with their interfaces, as the pod reads it. */
   readonly assigned: readonly string[];

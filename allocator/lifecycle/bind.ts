@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
+import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
 import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
 import { formatHolding } from "../model/interfaces.ts";
@@ -124,7 +125,7 @@ function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
     const words = `claim ${key} has no addresses yet: ${claim.status.message ?? "not reserved"}`;
     return refuse("CLAIM_MISSING", words, { claim: key });
   }
-  if (pod.assigned !== undefined && !isSame(pod.assigned, formatHolding(claim))) {
+  if (pod.assigned !== undefined && !sameSet(pod.assigned, formatHolding(claim))) {
     return addressesChanged(claim, pod.name, pod.assigned);
   }
   const stays = isBound(claim) && claim.binding !== undefined && isWith(claim.binding, pod);
@@ -144,11 +145,6 @@ export function deletionPending(claim: Claim): Refusal {
 function boundElsewhere({ podName, node }: Binding, key: string): Refusal {
   const words = `claim ${key} is bound to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: podName, node });
-}
-
-/** The order of the two addresses of a pod means nothing. */
-export function isSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((address) => others.includes(address));
 }
 
 /** Another pod of the name was admitted since, with another request: this one must not start with its addresses. */

@@ -124,7 +124,7 @@ export function namesake(claim: Namesake, requester: Identity): Refusal {
 }
 
 /** Whether it was refused because the claim of its name is another identity's. */
-export function isNamesake({ code, details }: Refusal): boolean {
+export function isNameConflict({ code, details }: Refusal): boolean {
   return code === "CLAIM_BUSY" && details["owner"] !== undefined;
 }
 

@@ -2,6 +2,7 @@
 // What an identity is to have, decided once for those who write it and those who only ask.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
+import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
 import type { Reading } from "../cache/read-ahead.ts";
 import type { Address } from "../ip/address.ts";
@@ -9,7 +10,7 @@ import { type Claim, isReserved } from "../model/claim.ts";
 import { isAsPlanned, planAddresses } from "../planning/address-plan.ts";
 import type { Plan } from "../planning/plan.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
-import { isDetached, isSame } from "./bind.ts";
+import { isDetached } from "./bind.ts";
 import {
   claimConflict,
   heldByOtherPod,
@@ -127,5 +128,5 @@ function moveConflict(
 
 /** It would have no other addresses than it lists: what it lacks of them is only reserved again. */
 function isRepair(claim: Claim, { constraints: { entry } }: AllocationRequest): boolean {
-  return entry !== undefined && isSame(entry, claim.addresses);
+  return entry !== undefined && sameSet(entry, claim.addresses);
 }

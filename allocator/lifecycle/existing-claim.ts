@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import type { Refusal } from "../base/errors.ts";
+import { sameSet } from "../base/same-set.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { unitedPools } from "../manifest/interface-union.ts";
@@ -21,7 +22,6 @@ import { placesPlanned } from "../planning/interface-plan.ts";
 import { unconstrained } from "../planning/named-addresses.ts";
 import type { AddressConstraints, Plan } from "../planning/plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
-import { isSame } from "./bind.ts";
 import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
@@ -183,13 +183,13 @@ function fitsByHand(
   if (!isOnEach) return false;
   if (constraints.entry === undefined || constraints.interfacePools !== undefined) {
     const named = namesOf(request.interfaces ?? {});
-    const isNamed = named.every((name) => isSame(request.interfaces?.[name] ?? [], places?.[name] ?? []));
+    const isNamed = named.every((name) => sameSet(request.interfaces?.[name] ?? [], places?.[name] ?? []));
     return (
       isNamed &&
       unconstrained(view, { ...constraints, ...(places && { interfaces: places }) }, its) === undefined
     );
   }
-  return isSame(constraints.entry, its) && isSameInterfaces(request.interfaces, places);
+  return sameSet(constraints.entry, its) && isSameInterfaces(request.interfaces, places);
 }
 
 /** A claim that says nothing of pools by interface leaves them to whoever asks, and the other way round. */

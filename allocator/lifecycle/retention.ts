@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { sameSet } from "../base/same-set.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../manifest/annotations.ts";
 import { doesWithout } from "../manifest/pod-claim.ts";
 import { type Claim, isBound } from "../model/claim.ts";
@@ -7,7 +8,7 @@ import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, PodState, WorkloadRef } from "../model/cluster-state.ts";
 import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
-import { HOLD_TIMEOUT_MS, isDetached, isSame } from "./bind.ts";
+import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
 import { hadPodOrIsRetained, isDeclined, neededBy } from "./claim-owner.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
@@ -168,7 +169,7 @@ function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim): boolean {
 function isKeptFrom({ uid, annotations }: PodState, claim: Claim): boolean {
   const assigned = annotations[ASSIGNED_ADDRESSES];
   if (claim.retained === undefined || workloadOf(claim) === undefined || assigned === undefined) return false;
-  return uid !== claim.binding?.podUID && !isSame(assigned.split(","), formatHolding(claim));
+  return uid !== claim.binding?.podUID && !sameSet(assigned.split(","), formatHolding(claim));
 }
 
 function isAlive(pod: PodState | undefined): pod is PodState {

@@ -103,12 +103,12 @@ export function formatAddresses(
   });
 }
 
-/** What a pod with the claim is told. */
+/** What a pod with the claim is assigned. */
 export function formatHolding(holding: Holding): readonly string[] {
   return formatAddresses(holding.addresses, placesOf(holding));
 }
 
-/** Addresses that a pod was told, and their interfaces. */
+/** Addresses assigned to a pod, and their interfaces. */
 interface ParsedAddresses {
   readonly addresses: readonly Address[];
   readonly interfaces?: Interfaces;

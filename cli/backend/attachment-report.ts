@@ -49,16 +49,16 @@ function reportedOn(claim: Claim, name: string): readonly Address[] {
 }
 
 /** The one interface that is told of: by the claim's status, or by the kubelet. */
-export function interfaceTold({ binding, status: { attachment } }: Claim): string {
-  const isTold = attachment?.detached === false && attachment.podUID === binding?.podUID;
-  return isTold ? attachment.interface : FIRST_INTERFACE;
+export function reportedInterface({ binding, status: { attachment } }: Claim): string {
+  const isReported = attachment?.detached === false && attachment.podUID === binding?.podUID;
+  return isReported ? attachment.interface : FIRST_INTERFACE;
 }
 
 /** Interfaces of which the claim of a pod on a node has addresses, and nobody tells whether the pod has them. */
 export function unreportedInterfaces(claim: Claim): readonly string[] {
   if (isDetached(claim)) return [];
   const names = namesOf(placesOf(claim) ?? {});
-  return names.filter((name) => !isLink(name) && name !== interfaceTold(claim));
+  return names.filter((name) => !isLink(name) && name !== reportedInterface(claim));
 }
 
 function useOf(

@@ -5,7 +5,7 @@ import { type Address, familyOf, parseAddress } from "../../allocator/ip/address
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { addressesOn, FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
-import { interfaceTold, unreportedInterfaces } from "./attachment-report.ts";
+import { reportedInterface, unreportedInterfaces } from "./attachment-report.ts";
 
 /** Multus writes it when the pod's networks are attached ("Network Attachment Status Annotation" of the de facto standard). */
 const NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status";
@@ -18,7 +18,7 @@ export function whereOf(claim: Claim, pod: KubeObject): string {
     (name) => addressesOn(claim, name)?.every((address) => reported.has(address)) !== true,
   );
   if (others.length === 0) return "";
-  const on = interfaceTold(claim);
+  const on = reportedInterface(claim);
   return ` on ${on}; whether it has ${others.join(" and ")} is not reported: see ip address in the pod`;
 }
 

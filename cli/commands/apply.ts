@@ -10,7 +10,7 @@ import { reportError, reportSubmitted } from "../apply/report.ts";
 import { type ReviewTarget, type Submitted, submit } from "../apply/submit.ts";
 import type { Backend } from "../backend/backend.ts";
 import { hostOccupants } from "../backend/host-occupants.ts";
-import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
+import { type DryRunner, ManifestDryRun } from "../explain/dry-run.ts";
 import { ordinalsLacking } from "../explain/ordinals-without-claim.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import { DATA, DRY_RUN, ETCD_FLAGS, usageError, WAIT, waitMsOf } from "../terminal/flags.ts";
@@ -75,7 +75,7 @@ async function applyAll(
 ): Promise<ExitCode> {
   const ordered = objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind));
   const { store, admitted } = target.backend;
-  const forecast = target.dryRun ? await PodForecast.on(store, admitted, io) : undefined;
+  const forecast = target.dryRun ? await ManifestDryRun.on(store, admitted, io) : undefined;
   for (const [address, occupant] of occupied) forecast?.view.occupy(address, occupant);
   let code: ExitCode = 0;
   for (const object of ordered) {
@@ -91,7 +91,7 @@ function worse(one: ExitCode, other: ExitCode): ExitCode {
 async function applyOne(
   target: ReviewTarget,
   object: ManifestObject,
-  { io, forecast }: { io: Io; forecast: PodForecast | undefined },
+  { io, forecast }: { io: Io; forecast: ManifestDryRun | undefined },
 ): Promise<ExitCode> {
   const subject = subjectOf(object);
   if (isRefusal(subject)) {
@@ -148,7 +148,7 @@ async function lackingIn(
 
 /** The webhook's dry run of one object knows nothing of what those before it would get. */
 async function disputeIn(
-  forecast: PodForecast,
+  forecast: ManifestDryRun,
   { json }: Subject,
   submitted: Extract<Submitted, { kind: "done" }>,
 ): Promise<Refusal | undefined> {
@@ -163,7 +163,7 @@ async function disputeIn(
  * not know them. Undefined: what was answered stands.
  */
 async function withPoolsOfFiles(
-  { forecast, world }: { readonly forecast: PodForecast; readonly world: Backend["world"] },
+  { forecast, world }: { readonly forecast: ManifestDryRun; readonly world: Backend["world"] },
   { json }: Pick<Subject, "json">,
   answered: Submitted,
 ): Promise<Submitted | undefined> {

@@ -17,7 +17,7 @@ import { isUnchanged } from "../apply/submit.ts";
 import { parseDenial } from "../backend/admission-denial.ts";
 import type { Cluster } from "../backend/cluster-backend.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
-import { PodForecast } from "../explain/dry-run.ts";
+import { ManifestDryRun } from "../explain/dry-run.ts";
 import type { ExitCode, Io } from "../terminal/command.ts";
 import { printable } from "../terminal/output.ts";
 
@@ -103,13 +103,13 @@ async function dryRunOf(
   const view = await loadCache(store);
   const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
   const object = readObject(subject.json);
-  const [forecast] = isRefusal(object) ? [] : await new PodForecast(context, world).of(object);
+  const [forecast] = isRefusal(object) ? [] : await new ManifestDryRun(context, world).of(object);
   const outcome = forecast?.outcome ?? { kind: "nothing", why: "" };
   if (isRefusal(outcome)) return refused(asking, `${titleOf(subject)}: ${outcome.message}`);
   stdout.write(`${titleOf(subject)} ${answer.verb} (dry run)\n`);
   const own = `claim ${subject.namespace}/${subject.name}`;
-  const foreseen = outcome.kind === "dry-run" ? [describeDryRun(own, outcome)] : [];
-  for (const words of new Set([...foreseen, ...answer.warnings])) stdout.write(`  ${printable(words)}\n`);
+  const dryRunWords = outcome.kind === "dry-run" ? [describeDryRun(own, outcome)] : [];
+  for (const words of new Set([...dryRunWords, ...answer.warnings])) stdout.write(`  ${printable(words)}\n`);
   return 0;
 }
 

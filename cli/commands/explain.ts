@@ -15,7 +15,7 @@ import { type Backend, namespaceFor, readableCache } from "../backend/backend.ts
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
-import { type DryRunner, PodForecast } from "../explain/dry-run.ts";
+import { type DryRunner, ManifestDryRun } from "../explain/dry-run.ts";
 import { rowOf } from "../explain/forecast-rows.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
 import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
@@ -144,15 +144,20 @@ async function explainOne(
   const gather = kind === "Pod" ? factsOfPod : factsOfClaim;
   const facts = await gather(backend, key, io.clock.now());
   const { pod, claim } = facts ?? {};
-  if (facts !== undefined && kind === "Pod" && pod !== undefined) return tell(io, explainPod(pod, facts));
-  if (facts !== undefined && claim !== undefined) return tell(io, explainClaim(claim.record, facts));
+  if (facts !== undefined && kind === "Pod" && pod !== undefined)
+    return printDiagnosis(io, explainPod(pod, facts));
+  if (facts !== undefined && claim !== undefined)
+    return printDiagnosis(io, explainClaim(claim.record, facts));
   const what = kind === "Pod" ? "pod" : "claim";
   const words = `there is no ${what} ${key.namespace}/${key.name}; see what there is with: berthctl get ${what}s -A`;
   reportError(io, words);
   return 1;
 }
 
-function tell({ stdout }: CommandContext["io"], { text, stuck }: { text: string; stuck: boolean }): ExitCode {
+function printDiagnosis(
+  { stdout }: CommandContext["io"],
+  { text, stuck }: { text: string; stuck: boolean },
+): ExitCode {
   stdout.write(text);
   return stuck ? 1 : 0;
 }
@@ -165,7 +170,7 @@ async function explainAll(
   const { store, world } = backend;
   const dialects = await dialectsFor(backend, objects, io);
   const read = dialects === undefined ? {} : { dialects };
-  const forecast = await PodForecast.on(store, world, { ...read, clock: io.clock, random: io.random });
+  const forecast = await ManifestDryRun.on(store, world, { ...read, clock: io.clock, random: io.random });
   await occupyAll(forecast.view, backend);
   const results: DryRunner[] = [];
   let code: ExitCode = 0;
@@ -177,7 +182,7 @@ async function explainAll(
       code = 1;
       continue;
     }
-    const { rows, warnings } = await foretell({ forecast, backend, ...read }, parsed);
+    const { rows, warnings } = await dryRunObject({ forecast, backend, ...read }, parsed);
     for (const warning of [...misplacedIn(parsed), ...warnings]) reportWarning(io, warning);
     results.push(...rows);
   }
@@ -209,12 +214,12 @@ function speaksOtherwise({ json }: ManifestObject): boolean {
 }
 
 /** What the object would get, unless admission refuses it for what it says. */
-async function foretell(
+async function dryRunObject(
   {
     forecast,
     backend: { world, place },
     dialects,
-  }: { readonly forecast: PodForecast; readonly backend: Backend; readonly dialects?: Dialects },
+  }: { readonly forecast: ManifestDryRun; readonly backend: Backend; readonly dialects?: Dialects },
   object: KubeObject,
 ): Promise<{ readonly rows: readonly DryRunner[]; readonly warnings: readonly string[] }> {
   // The rules take longer to load than the rest of berthctl takes to run.

@@ -32,7 +32,9 @@ export const importCommand: Command = {
     const { etcd } = context;
     if (etcd === undefined)
       throw usageError("there is no URL of etcd; give it with --etcd, or set BERTH_ETCD");
-    const refusal = args.has("dry-run") ? await tell(context, etcd, name) : await take(context, etcd, name);
+    const refusal = args.has("dry-run")
+      ? await dryRunImport(context, etcd, name)
+      : await take(context, etcd, name);
     if (refusal === undefined) return 0;
     reportError(context.io, refusal.message);
     return 1 satisfies ExitCode;
@@ -40,7 +42,11 @@ export const importCommand: Command = {
 };
 
 /** What there is to import. */
-async function tell({ io }: CommandContext, etcd: EtcdTarget, name: string): Promise<Refusal | undefined> {
+async function dryRunImport(
+  { io }: CommandContext,
+  etcd: EtcdTarget,
+  name: string,
+): Promise<Refusal | undefined> {
   return await withEtcd(io, etcd, async ({ keys }) => {
     const network = new FormerNetwork(keys, name);
     const read = await readNetwork(network);

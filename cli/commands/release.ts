@@ -79,7 +79,7 @@ export const release: Command = {
       reportError(commandContext.io, done.message);
       return 1;
     }
-    tell(commandContext.io, done, { dryRun });
+    printReleased(commandContext.io, done, { dryRun });
     return 0;
   },
 };
@@ -150,7 +150,7 @@ function freeFrom({ view }: Context, reservation: Reservation): number | undefin
   return releasedAt === undefined ? undefined : releasedAt + cooldownOf(view, reservation);
 }
 
-function tell(
+function printReleased(
   io: Io,
   { claim, free, pods, wantedBy, isMadeAgain }: Released,
   { dryRun }: { readonly dryRun: boolean },

@@ -24,7 +24,7 @@ import {
 } from "../../test/support/objects.ts";
 import { openWorld, type World, type WorldOptions } from "../../test/support/world.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
-import { PodForecast } from "./dry-run.ts";
+import { ManifestDryRun } from "./dry-run.ts";
 
 /** A world that is closed when its test is over. */
 async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> {
@@ -36,7 +36,7 @@ async function worldFor(t: TestContext, options?: WorldOptions): Promise<World> 
 /** Each forecast as a line: who, and the addresses, or why not. */
 async function foretold(world: World, ...objects: readonly Json[]): Promise<string[]> {
   const view = await loadCache(world.realStore);
-  const forecast = new PodForecast({ ...world.context, view }, world.objects);
+  const forecast = new ManifestDryRun({ ...world.context, view }, world.objects);
   const lines: string[] = [];
   for (const object of objects) {
     for (const { subject, outcome } of await forecast.of(granted(readObject(object)))) {
@@ -66,7 +66,7 @@ describe("Forecast", () => {
     for (const line of await foretold(world, ...objects)) assert.match(line, outside);
     const view = await loadCache(world.realStore);
     const of = async (dialects: Dialects) => {
-      const forecast = new PodForecast({ ...world.context, view, dialects }, world.objects);
+      const forecast = new ManifestDryRun({ ...world.context, view, dialects }, world.objects);
       const rows = await Promise.all(objects.map((one) => forecast.of(granted(readObject(one)))));
       return rows.flat().map(({ outcome }) => (isRefusal(outcome) ? outcome.code : outcome.kind));
     };
@@ -145,7 +145,7 @@ describe("Forecast", () => {
     await world.realStore.create("claim", claim);
     for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
     const view = await loadCache(world.realStore);
-    const forecast = new PodForecast({ ...world.context, view }, world.objects);
+    const forecast = new ManifestDryRun({ ...world.context, view }, world.objects);
     const set = workload("StatefulSet", "mysql", { replicas: 1, ...ips("10.20.0.99") });
     const [first] = await forecast.of(granted(readObject(set)));
     assert.equal(
@@ -176,7 +176,7 @@ describe("Forecast", () => {
     const seen = async (stored: typeof spec & { readonly blockSize?: { readonly ipv4: 32 } }) => {
       const world = await worldFor(t, { pools: [{ name: "any", spec: stored }] });
       const view = await loadCache(world.realStore);
-      const forecast = new PodForecast({ ...world.context, view }, world.objects);
+      const forecast = new ManifestDryRun({ ...world.context, view }, world.objects);
       await forecast.of(granted(readObject(poolObject("any", spec))));
       await forecast.of(
         granted(readObject(poolObject("new", { ...spec, ranges: [{ cidr: "10.8.0.0/24" }] }))),

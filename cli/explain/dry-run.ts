@@ -59,10 +59,10 @@ export interface DryRunner {
 }
 
 /**
- * Foretells what admission would answer to a file's objects, one after the other: what one of them would get is
- * taken for the next. Nothing is written; `context.view` is the forecaster's own.
+ * Says what admission would answer to a file's objects, one after the other: what one of them would get is
+ * taken for the next. Nothing is written; `context.view` is the dry run's own.
  */
-export class PodForecast {
+export class ManifestDryRun {
   readonly #context: Context & { readonly view: RecordCache };
   readonly #inventory: ClusterState;
   readonly #namespaces = new Map<string, KubeObject>(); // name -> Namespace of the same file
@@ -74,12 +74,12 @@ export class PodForecast {
     this.#inventory = inventory;
   }
 
-  /** Pools were foretold that are not stored so. */
+  /** Pools were in it that are not stored so. */
   get carriesPools(): boolean {
     return this.#carriesPools;
   }
 
-  /** What is stored, and what was foretold since. */
+  /** What is stored, and what came of the dry run since. */
   get view(): RecordCache {
     return this.#context.view;
   }
@@ -89,10 +89,10 @@ export class PodForecast {
     store: Store,
     inventory: ClusterState,
     { clock, random, dialects }: Pick<Context, "clock" | "random" | "dialects">,
-  ): Promise<PodForecast> {
+  ): Promise<ManifestDryRun> {
     const view = await loadCache(store);
     const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
-    return new PodForecast({ ...context, ...(dialects === undefined ? {} : { dialects }) }, inventory);
+    return new ManifestDryRun({ ...context, ...(dialects === undefined ? {} : { dialects }) }, inventory);
   }
 
   /** Objects in the order in which `apply` sends them; pools and namespaces count for what comes after them. */

@@ -4,7 +4,7 @@ import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Logger } from "../../allocator/base/ports.ts";
 import type { MetricsRegistry } from "../../system/metrics.ts";
 import { listenForProbes, type ProbeServer } from "../../system/probe-server.ts";
-import { shared } from "../../system/shared.ts";
+import { singleFlight } from "../../system/single-flight.ts";
 
 interface ProbesOptions {
   readonly host: string;
@@ -21,7 +21,7 @@ interface ProbesOptions {
  */
 export async function serveProbes(options: ProbesOptions): Promise<ProbeServer> {
   const { host, port, isReady, log } = options;
-  const expose = shared(() => options.metrics.expose());
+  const expose = singleFlight(() => options.metrics.expose());
   return await listenForProbes({
     host,
     port,

@@ -112,7 +112,7 @@ export class Reflector<P> {
     if (before !== undefined) this.#index(key, before.kept, "leave");
     this.#entries.set(key, { revision, kept });
     this.#index(key, kept, "enter");
-    this.#tell(key, kept, before?.kept);
+    this.#notify(key, kept, before?.kept);
   }
 
   #drop(key: string): void {
@@ -121,7 +121,7 @@ export class Reflector<P> {
     if (before === undefined) return;
     this.#index(key, before.kept, "leave");
     this.#entries.delete(key);
-    this.#tell(key, undefined, before.kept);
+    this.#notify(key, undefined, before.kept);
   }
 
   #project(key: string, item: KubeItem): P | undefined {
@@ -145,7 +145,7 @@ export class Reflector<P> {
     }
   }
 
-  #tell(key: string, now: P | undefined, before: P | undefined): void {
+  #notify(key: string, now: P | undefined, before: P | undefined): void {
     for (const handler of this.#handlers) {
       try {
         handler(key, now, before);

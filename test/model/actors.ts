@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import { sameSet } from "../../allocator/base/same-set.ts";
 import { allocateSlot } from "../../allocator/demand/slots.ts";
 import { repairClaim } from "../../allocator/gc/claim-repair.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { ORPHAN_GRACE_MS } from "../../allocator/gc/orphans.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
-import { type BindingEvidence, bind, isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
+import { type BindingEvidence, bind, isDetached } from "../../allocator/lifecycle/bind.ts";
 import { isBrokenOff } from "../../allocator/lifecycle/orphan-age.ts";
 import { deleteOrphan } from "../../allocator/lifecycle/orphan-mark.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
@@ -95,7 +96,7 @@ export function review(allocation: AllocationRequest, extra: Extra = {}): Actor 
       if (
         !isRefusal(got) &&
         got.besideClaim.length === 0 &&
-        isSame(got.addresses, got.claim.record.addresses)
+        sameSet(got.addresses, got.claim.record.addresses)
       )
         answered(got.claim);
     },

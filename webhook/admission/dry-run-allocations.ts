@@ -39,12 +39,12 @@ export async function dryRunAllocations(
   { context: { view, clock, store }, inventory }: AdmissionContext,
   object: KubeObject,
   allocations: readonly AllocationRequest[],
-  { tell, before }: { readonly tell: boolean; readonly before?: EntriesBefore },
+  { includeResults, before }: { readonly includeResults: boolean; readonly before?: EntriesBefore },
 ): Promise<string[] | Objection> {
   return await readingAhead(store, async (known) => {
     const context = { view, clock, store: known, inventory };
     const never = await neverEnds(context, object, allocations, before);
-    return never === undefined ? await previewAll(context, allocations, tell) : { refusal: never };
+    return never === undefined ? await dryRunAll(context, allocations, includeResults) : { refusal: never };
   });
 }
 
@@ -52,10 +52,10 @@ export async function dryRunAllocations(
  * Each after the ones before it, so that two do not count on one address. What the previews say is told if `tell`;
  * a claim that will change later is always worth a warning.
  */
-async function previewAll(
+async function dryRunAll(
   context: DryRunContext,
   allocations: readonly AllocationRequest[],
-  tell: boolean,
+  includeResults: boolean,
 ): Promise<string[] | Objection> {
   const warnings: string[] = [];
   const keeping: string[] = [];
@@ -76,9 +76,9 @@ async function previewAll(
     // a slot's next pod takes any free entry
     const kept = identity.ordinal === undefined ? undefined : describeKept(key.name, would);
     if (kept !== undefined) keeping.push(kept);
-    else if (tell) warnings.push(describeDryRun(key.name, would));
+    else if (includeResults) warnings.push(describeDryRun(key.name, would));
   }
-  const shown = tell ? (words: string[]) => words : firstOf;
+  const shown = includeResults ? (words: string[]) => words : firstOf;
   return [...shown(keeping), ...shown(fallen), ...warnings];
 }
 

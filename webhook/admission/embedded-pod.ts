@@ -2,9 +2,10 @@
 // On one host a pod is created, changed and ends by its reviews: no API server keeps it.
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { sameSet } from "../../allocator/base/same-set.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { admissionAnswerOf, settlePod } from "../../allocator/demand/admitted-pod.ts";
-import { bind, isSame } from "../../allocator/lifecycle/bind.ts";
+import { bind } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { claimKey, isReserved } from "../../allocator/model/claim.ts";
@@ -152,7 +153,7 @@ async function confirmClaim(
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || !isReserved(seen.record)) return released(key);
     const assigned = admissionAnswerOf(annotations)?.words ?? [];
-    if (!isSame(assigned, formatHolding(seen.record))) return movedOn(seen.record, assigned);
+    if (!sameSet(assigned, formatHolding(seen.record))) return movedOn(seen.record, assigned);
     const next = { ...seen.record, admittedAt: clock.now() };
     const { kind } = await store.replace("claim", seen, next);
     return kind === "replaced" ? undefined : kind;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { sameSet } from "../../allocator/base/same-set.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import type { Reading } from "../../allocator/cache/read-ahead.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
-import { isDetached, isSame } from "../../allocator/lifecycle/bind.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
@@ -89,7 +90,7 @@ async function movesOf(
     const has = claim === undefined ? before.get(key) : addressesOf(claim);
     const { entry, fallback } = allocation.constraints;
     // whoever takes any other address waits for none
-    if (has === undefined || entry === undefined || fallback !== undefined || isSame(entry, has)) continue;
+    if (has === undefined || entry === undefined || fallback !== undefined || sameSet(entry, has)) continue;
     const isIdle = claim === undefined || isDetached(claim);
     moves.push({ name: allocation.key.name, at, has, isDetached: isIdle, allocation });
   }

@@ -55,7 +55,10 @@ export async function considerOrdinals(
   if (slot !== undefined) return about(slot.name, slot.refusal);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
   const before = await entriesBefore(admission, request, object);
-  const warnings = await dryRunAllocations(admission, object, allocations, { tell: request.dryRun, before });
+  const warnings = await dryRunAllocations(admission, object, allocations, {
+    includeResults: request.dryRun,
+    before,
+  });
   if (!Array.isArray(warnings))
     return warnings.allocation === undefined
       ? warnings.refusal

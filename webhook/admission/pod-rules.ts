@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
+import { sameSet } from "../../allocator/base/same-set.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import {
   admissionAnswerOf,
@@ -14,7 +15,6 @@ import { keysOfOwn, type OwnAnnotations, ownAnnotations } from "../../allocator/
 import { givenElsewhere } from "../../allocator/demand/given-elsewhere.ts";
 import { ownMacsOfNetworks } from "../../allocator/demand/own-macs.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
-import { isSame } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import {
   addressKeysIn,
@@ -112,7 +112,7 @@ async function outdated(
   if (answer === undefined || answer.token !== "") return undefined;
   const key = claimKey({ namespace, name: answer.claim });
   const isAsAssigned = (claim: Claim | undefined) =>
-    claim === undefined || !isReserved(claim) || isSame(answer.words, formatHolding(claim));
+    claim === undefined || !isReserved(claim) || sameSet(answer.words, formatHolding(claim));
   if (isAsAssigned(view.claim(key)?.record)) return undefined;
   const now = (await store.get("claim", key))?.record;
   return now === undefined || isAsAssigned(now) ? undefined : movedOn(now, answer.words);

@@ -269,7 +269,7 @@ async function considerSet(
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
   const slots = await withPoolsOfTemplate(admission, object, plain);
-  const warnings = await dryRunAllocations(admission, object, slots, { tell: false });
+  const warnings = await dryRunAllocations(admission, object, slots, { includeResults: false });
   if (!Array.isArray(warnings)) return warnings.refusal;
   const enough = checkRollout(object, workload.replicas, entries.length);
   if (isRefusal(enough)) return enough;

@@ -33,7 +33,7 @@ export function startLeadership(options: LeadershipOptions): LeaderElection & Co
   const stop = new AbortController();
   const handlers = new Set<(term: LeaderTerm) => void>();
   let current: LeaderTerm | undefined;
-  const tell = (handler: (term: LeaderTerm) => void, term: LeaderTerm) => {
+  const notify = (handler: (term: LeaderTerm) => void, term: LeaderTerm) => {
     if (!term.holds() || !handlers.has(handler)) return;
     try {
       handler(term);
@@ -43,7 +43,7 @@ export function startLeadership(options: LeadershipOptions): LeaderElection & Co
   };
   const work = async (term: LeaderTerm) => {
     current = term;
-    for (const handler of [...handlers]) tell(handler, term);
+    for (const handler of [...handlers]) notify(handler, term);
     await untilAborted(term.signal);
   };
   const box = kubeLeaseLock(connection, { namespace, name });
@@ -53,7 +53,7 @@ export function startLeadership(options: LeadershipOptions): LeaderElection & Co
     onGain(handler) {
       handlers.add(handler);
       const term = current;
-      if (term !== undefined) queueMicrotask(() => tell(handler, term));
+      if (term !== undefined) queueMicrotask(() => notify(handler, term));
       return () => handlers.delete(handler);
     },
     async close() {

@@ -197,8 +197,8 @@ class Workloads {
   async #provide(plain: AllocationRequest, podSpec: Fields): Promise<Refusal | undefined> {
     const { context, inventory } = this.#deps;
     const [allocation = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
-    const foreseen = predictFromCache(context, allocation);
-    if (foreseen.kind !== "unknown") return isRefusal(foreseen) ? foreseen : undefined;
+    const prediction = predictFromCache(context, allocation);
+    if (prediction.kind !== "unknown") return isRefusal(prediction) ? prediction : undefined;
     const slot = await isSlotOfAnother({ context, inventory: inventory.live }, [allocation]);
     if (slot !== undefined) return slot.refusal;
     const got = await reserve(

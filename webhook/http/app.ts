@@ -4,7 +4,7 @@ import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Metrics, Readiness } from "../../allocator/base/ports.ts";
 import { limitedLogger } from "../../system/limited-logger.ts";
 import { peerOf } from "../../system/peer.ts";
-import { shared } from "../../system/shared.ts";
+import { singleFlight } from "../../system/single-flight.ts";
 import {
   type AdmissionReview,
   errored,
@@ -68,7 +68,7 @@ export function createApp(given: AppDeps): express.Express {
     response.status(ready ? 200 : 503).type("text/plain");
     response.send(`${ready ? "ok" : reason}\n`);
   });
-  const scrape = shared(() => deps.metrics.expose());
+  const scrape = singleFlight(() => deps.metrics.expose());
   app.get("/metrics", async (request, response) => {
     if (deps.mayReadMetrics?.(request.headers.authorization) === false) {
       response.status(401).set("WWW-Authenticate", "Bearer");

@@ -43,7 +43,7 @@ export class Nodes implements NodeFacts {
     return !this.there.has(name);
   }
 
-  async tell(node: ClusterNode, cidrs: readonly string[]): Promise<"told" | "changed"> {
+  async writePodCIDRs(node: ClusterNode, cidrs: readonly string[]): Promise<"written" | "changed"> {
     const n = ++this.#writes;
     if (this.failAt?.n === n && this.failAt.when === "before")
       throw new BerthError("STORE_UNAVAILABLE", "died");
@@ -51,7 +51,7 @@ export class Nodes implements NodeFacts {
     if (now?.uid !== node.uid || now.podCIDRs.length > 0) return "changed";
     this.there.set(node.name, { ...now, podCIDRs: cidrs });
     if (this.failAt?.n === n) throw new BerthError("STORE_UNAVAILABLE", "died");
-    return "told";
+    return "written";
   }
 }
 

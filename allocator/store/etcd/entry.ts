@@ -73,12 +73,12 @@ export function headOf(entry: KeyValue): Head {
 }
 
 /** Undefined for what is none, which is told. */
-export function readable<T>(read: () => T, tell: (fault: BerthError) => void): T | undefined {
+export function readable<T>(read: () => T, report: (fault: BerthError) => void): T | undefined {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
-    tell(error);
+    report(error);
     return undefined;
   }
 }

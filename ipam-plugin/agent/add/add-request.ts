@@ -12,7 +12,7 @@ import { readMac } from "../../cni/requested-mac.ts";
 import type { Dns } from "../../cni/result.ts";
 import type { Version } from "../../cni/versions.ts";
 import type { Attachment, AttachmentId } from "../journal/attachment.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 import { parseResolvConf } from "./resolv-conf.ts";
 
 /** An ADD, read and found to make sense. */
@@ -31,12 +31,12 @@ export interface AddRequest extends AttachmentId {
   readonly startNs: bigint;
 }
 
-export function attachmentIdOf({ invocation, config }: Request): AttachmentId {
+export function attachmentIdOf({ invocation, config }: CniRequest): AttachmentId {
   return { scope: networkKeyOf(config), containerID: invocation.containerID, interface: invocation.ifname };
 }
 
 async function readIpamFor(
-  request: Request,
+  request: CniRequest,
   version: Version,
   services: Pick<AgentServices, "networkWarnings" | "configurations" | "host">,
 ): Promise<Pick<AddRequest, "args" | "ipam"> | CniError> {
@@ -57,7 +57,7 @@ async function readIpamFor(
 
 /** What the node has for every network of a plugin, in a file of its own. The bytes are all that the configuration depends on. */
 async function withDefaults(
-  { call: { stdin }, config }: Request,
+  { call: { stdin }, config }: CniRequest,
   { host }: Pick<AgentServices, "host">,
 ): Promise<{ readonly config: NetworkConfig; readonly stdin: Buffer } | CniError> {
   const files = flatFilesOf(config);
@@ -77,7 +77,7 @@ async function withDefaults(
 
 /** The configuration alone, or what an ADD would say of it: whoever asks for STATUS names no attachment, and CNI_ARGS is one's. */
 export async function readConfiguration(
-  request: Request,
+  request: CniRequest,
   version: Version,
   services: AgentServices,
 ): Promise<IpamConfig | CniError> {
@@ -93,7 +93,7 @@ export async function readConfiguration(
 
 /** Everything that can refuse an ADD before anything is taken for it. */
 export async function readAddRequest(
-  request: Request,
+  request: CniRequest,
   services: AgentServices,
 ): Promise<AddRequest | CniError> {
   const { call, invocation, config } = request;

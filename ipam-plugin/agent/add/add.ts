@@ -5,7 +5,7 @@ import { orAborted, within } from "../claims/deadline.ts";
 import { type Attachment, attachmentKey, detached } from "../journal/attachment.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 import { type AddRequest, classifyAdd, readAddRequest } from "./add-request.ts";
 import { assignAddresses } from "./address-source.ts";
 import { cancelledError } from "./commit.ts";
@@ -14,7 +14,7 @@ import { cancelledError } from "./commit.ts";
 const LIMIT_MS = 25_000;
 
 /** Gives addresses to one interface of one container: all or none, journalled before they are answered. */
-export async function add(request: Request, services: AgentServices): Promise<Answer> {
+export async function add(request: CniRequest, services: AgentServices): Promise<Answer> {
   const refused = (error: CniError) => fail(errorVersion(request.config.fields), error);
   const addRequest = await readAddRequest(request, services);
   if (isCniError(addRequest)) return refused(addRequest);

@@ -182,6 +182,6 @@ function addressMismatch(claim: Claim, request: AttachRequest): Refusal | undefi
  * workload's own pod had used the claim, which would stay for a workload that nobody may ever have kept. What the settling
  * refuses is decided when it is bound.
  */
-export function isNamesake({ owner }: PodState, claim: Claim): boolean {
+export function isBarePodOfWorkloadName({ owner }: PodState, claim: Claim): boolean {
   return owner === undefined && workloadOf(claim) !== undefined;
 }

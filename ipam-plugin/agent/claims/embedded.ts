@@ -2,8 +2,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
+import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
-import { isDetached, isSame } from "../../../allocator/lifecycle/bind.ts";
+import { isDetached } from "../../../allocator/lifecycle/bind.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import {
   ASSIGNED_ADDRESSES,
@@ -28,7 +29,7 @@ import { claimOnNetwork } from "./claim-networks.ts";
 import {
   besideOf,
   changed,
-  isNamesake,
+  isBarePodOfWorkloadName,
   isReplaced,
   missing,
   NO_CLAIM,
@@ -100,7 +101,7 @@ export class EmbeddedClaims implements ClaimSource {
         declined = claim.record;
         continue;
       }
-      if (pod !== undefined && !isItsOwn && isNamesake(pod, claim.record))
+      if (pod !== undefined && !isItsOwn && isBarePodOfWorkloadName(pod, claim.record))
         await settle(this.#options, request, signal);
       return this.#foundFor(claim, { token: ref.token, ...said }, { ...request, annotations });
     }
@@ -228,7 +229,7 @@ export class EmbeddedClaims implements ClaimSource {
     const got = await reserve(context, allocation, "nothing");
     if (isRefusal(got)) return got;
     const { claim } = got;
-    if (!isSame(got.addresses, claim.record.addresses)) return changed(claim.key);
+    if (!sameSet(got.addresses, claim.record.addresses)) return changed(claim.key);
     const found = { kind: "found", claim: claim.key, token: "" } as const;
     if (!got.made || claim.record.status.attachment === undefined) return found;
     this.#made.set(claim.key, claim);

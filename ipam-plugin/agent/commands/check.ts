@@ -9,7 +9,7 @@ import { staticAddresses } from "../../cni/static.ts";
 import { attachmentIdOf } from "../add/add-request.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 
 /** What the attachment should have, and whether prevResult must be there to prove it. */
 interface Expected {
@@ -18,12 +18,12 @@ interface Expected {
 }
 
 /** Whether the addresses are still the pod's, and are those of prevResult. Others may have been added to it since. */
-export async function check(request: Request, services: AgentServices): Promise<Answer> {
+export async function check(request: CniRequest, services: AgentServices): Promise<Answer> {
   const problem = findProblem(request, services);
   return problem === undefined ? succeed() : fail(errorVersion(request.config.fields), problem);
 }
 
-function findProblem(request: Request, services: AgentServices): CniError | undefined {
+function findProblem(request: CniRequest, services: AgentServices): CniError | undefined {
   const expected = readExpected(request, services);
   if (isCniError(expected)) return expected;
   const previous = readPrevious(request.config.fields);
@@ -34,7 +34,7 @@ function findProblem(request: Request, services: AgentServices): CniError | unde
   return compare(expected, previous, request.invocation.ifname);
 }
 
-function readExpected(request: Request, services: AgentServices): Expected | CniError {
+function readExpected(request: CniRequest, services: AgentServices): Expected | CniError {
   const { config, invocation } = request;
   const version = readVersion(config, "CHECK");
   if (isCniError(version)) return version;

@@ -11,13 +11,13 @@ import {
 } from "../journal/attachment.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, notAccepted, succeed } from "../rpc/reply.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 
 /**
  * Lets go of one interface of one container and succeeds, whatever else the call says: neither version nor ranges
  * nor CNI_ARGS, and least of all prevResult, have a say in it (SPEC section 4, "DEL"). Safe to repeat.
  */
-export async function del(request: Request, services: AgentServices): Promise<Answer> {
+export async function del(request: CniRequest, services: AgentServices): Promise<Answer> {
   const place = attachmentIdOf(request);
   const { startNs } = request.call;
   const { attachments, locks, inFlight, detachReporter, clock, bootId, log } = services;

@@ -7,13 +7,13 @@ import { add } from "../add/add.ts";
 import type { Answer, Handler } from "../rpc/connection.ts";
 import type { Call } from "../rpc/frame.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 import { check } from "./check.ts";
 import { del } from "./del.ts";
 import { gc } from "./gc.ts";
 import { status } from "./status.ts";
 
-type Verb = (request: Request, parts: AgentServices) => Promise<Answer>;
+type Verb = (request: CniRequest, parts: AgentServices) => Promise<Answer>;
 type Command = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
 
 /** CNI_COMMAND -> what it does; VERSION is answered before stdin is looked at. */
@@ -68,7 +68,7 @@ async function answer(call: Call, signal: AbortSignal, services: AgentServices):
 }
 
 /** The call read, or the answer to one that cannot be read or asks for nothing of this node. */
-export function readRequest(call: Call, signal: AbortSignal): Request | Answer {
+export function readRequest(call: Call, signal: AbortSignal): CniRequest | Answer {
   const command = call.env.get("CNI_COMMAND") ?? "";
   if (command === "") return succeed("", ABOUT);
   const invocation = readEnvironment(call.env);

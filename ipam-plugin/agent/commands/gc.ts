@@ -5,14 +5,14 @@ import { cniError, isCniError } from "../../cni/errors.ts";
 import { type Attachment, attachmentKey, detached, scopeId } from "../journal/attachment.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 
 /**
  * Lets go of the attachments of this network, on this node, that the list does not have (SPEC section 4, "GC"). An
  * absent list frees nothing. Whoever else uses the network is unknown to the runtime that made the list (CRI-O has
  * one for every network it finds, podman's included), so a sandbox that can be seen is kept.
  */
-export async function gc(request: Request, services: AgentServices): Promise<Answer> {
+export async function gc(request: CniRequest, services: AgentServices): Promise<Answer> {
   const { config, call } = request;
   const version = readVersion(config, "GC");
   if (isCniError(version)) return fail(errorVersion(config.fields), version);
@@ -32,7 +32,7 @@ export async function gc(request: Request, services: AgentServices): Promise<Ans
 }
 
 async function findStale(
-  { config, call }: Request,
+  { config, call }: CniRequest,
   { attachments, host }: AgentServices,
   valid: readonly ValidAttachment[],
 ): Promise<readonly Attachment[]> {

@@ -9,7 +9,7 @@ import { isShared, noEtcd } from "../add/from-shared.ts";
 import { emptiedByPools, staticOfPool } from "../add/pool-addresses.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
-import type { AgentServices, Request } from "../services/services.ts";
+import type { AgentServices, CniRequest } from "../services/services.ts";
 
 /**
  * Whether ADD can be served. An error makes the node NotReady and in the end evicts its pods, so an exhausted range
@@ -17,7 +17,7 @@ import type { AgentServices, Request } from "../services/services.ts";
  * moment, and pods with claims are served without it; the log says so. A configuration that every ADD would refuse is an error, in the same
  * words. Code 50 comes from the CNI binary when there is no agent, and from here until the agent has loaded the claims of its pods.
  */
-export async function status(request: Request, services: AgentServices): Promise<Answer> {
+export async function status(request: CniRequest, services: AgentServices): Promise<Answer> {
   const { config } = request;
   const { journal, clock, notReady } = services;
   const version = readVersion(config, "STATUS");

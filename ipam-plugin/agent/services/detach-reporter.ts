@@ -98,7 +98,7 @@ export class DetachReporter {
       const { clock, random, log } = this.#options;
       const backoff = this.#retries.get(id)?.backoff ?? new Backoff(RETRY, random);
       this.#retries.set(id, { backoff, at: clock.monotonic() + backoff.next() });
-      log.warn("detachment was not told", { claim, containerID, error });
+      log.warn("detachment was not reported", { claim, containerID, error });
     }
   }
 

@@ -89,7 +89,7 @@ export interface AgentServices {
 }
 
 /** A call whose environment and network name are good. */
-export interface Request {
+export interface CniRequest {
   readonly call: Call;
   readonly invocation: Invocation;
   readonly config: NetworkConfig;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import {
   type BindingEvidence,
   type BindTarget,
   isDetached,
-  isSame,
   planBind,
 } from "../../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
@@ -30,7 +30,7 @@ export type BindDecision =
       readonly kind: "waits";
       readonly claims: readonly string[];
       readonly refusal: Refusal;
-      /** Its claim is gone, or must be changed to what the pod was told. Only the binder does that. */
+      /** Its claim is gone, or must be changed to what the pod was assigned. Only the binder does that. */
       readonly settles: boolean;
     }
   /** The claim is still held for it; it may be scheduled before the hold ends. */
@@ -61,7 +61,7 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   const own = formatHolding(claim.record);
   const { assigned = own } = target;
   // its name keeps the claim for it
-  if (pod.node === "" && ref?.token === "" && isSame(assigned, own)) return SETTLED;
+  if (pod.node === "" && ref?.token === "" && sameSet(assigned, own)) return SETTLED;
   const plan = planBind(claim.record, target, await input.cachedEvidence(claim.record, target), input.now);
   if (isRefusal(plan)) {
     const settles = plan.code === "CLAIM_CHANGED" && isDetached(claim.record);

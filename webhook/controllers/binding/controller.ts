@@ -167,7 +167,7 @@ class Binder implements Controller {
     }
   }
 
-  /** Nobody else will make a claim that is gone, or change one as its next pod was told: the pod was admitted already. */
+  /** Nobody else will make a claim that is gone, or change one to what its next pod was assigned: the pod was admitted already. */
   async #wait(key: string, pod: ObservedPod, { refusal, settles }: Waits): Promise<Outcome> {
     const { code, message } = refusal;
     const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);

@@ -191,11 +191,12 @@ class Claims {
     const wanted = requestFromSpec(seen.record, namespace, { token: random.token(), now: clock.now() });
     const { takesOver } = wanted;
     // what was deleted meanwhile is not made again as Berth's own
-    const asked = { ...wanted, userRequested: true as const };
-    const allocation = takesOver === undefined ? asked : { ...asked, takesOver: { ...takesOver, wasUnused } };
-    const foreseen = predictFromCache(context, allocation);
-    if (isRefusal(foreseen)) return { verdict: foreseen, revision: seen.revision };
-    const got = foreseen.kind === "unknown" ? await reserve(context, allocation, "pod") : foreseen;
+    const byPerson = { ...wanted, userRequested: true as const };
+    const allocation =
+      takesOver === undefined ? byPerson : { ...byPerson, takesOver: { ...takesOver, wasUnused } };
+    const prediction = predictFromCache(context, allocation);
+    if (isRefusal(prediction)) return { verdict: prediction, revision: seen.revision };
+    const got = prediction.kind === "unknown" ? await reserve(context, allocation, "pod") : prediction;
     if (isRefusal(got)) return { verdict: got, revision: seen.revision };
     const { record, revision } = got.claim;
     return { verdict: { kind: "reserved", addresses: record.addresses }, revision };
@@ -216,7 +217,7 @@ class Claims {
     if (written === undefined) return false;
     this.#items.set(key, withoutManagedFields(written));
     this.#writtenAt.set(key, this.#deps.context.clock.monotonic());
-    this.#tell(item, report);
+    this.#publishEvents(item, report);
     return true;
   }
 
@@ -237,7 +238,7 @@ class Claims {
   }
 
   /** Once for each thing that is new; what goes on for long stands in the condition. */
-  #tell(item: KubeItem, { conditions }: ClaimReport): void {
+  #publishEvents(item: KubeItem, { conditions }: ClaimReport): void {
     const said = conditionsOf(item);
     const { namespace = "", name, uid } = item.metadata;
     for (const { type, status, reason, message } of conditions) {

@@ -67,7 +67,7 @@ class NodeCidrs implements Passes {
       mayWrite: () => this.#loop.mayWrite(),
     });
     this.#report = await this.#distributor.pass();
-    if (!signal.aborted) this.#tell();
+    if (!signal.aborted) this.#publishEvents();
     return 0;
   }
 
@@ -104,12 +104,12 @@ class NodeCidrs implements Passes {
         else if (this.#absences.absent(name)) return (await client.live(name)) === undefined;
         return false;
       },
-      tell: (node, cidrs) => client.tell(node, cidrs),
+      writePodCIDRs: (node, cidrs) => client.writePodCIDRs(node, cidrs),
     };
   }
 
   /** An event of each Node that has no CIDR, or another's, when there is another reason than before. */
-  #tell(): void {
+  #publishEvents(): void {
     const notes = new Map([
       ...this.#report.short.map(
         (one) => [one.nodeUID, noteOf(one.node, "NoPodCIDR", shortageWords(one))] as const,

@@ -22,12 +22,14 @@ export class NodeClient {
     return item && clusterNode(observedNode(item));
   }
 
-  async tell({ name, uid }: ClusterNode, cidrs: readonly string[]): Promise<"told" | "changed"> {
+  async writePodCIDRs({ name, uid }: ClusterNode, cidrs: readonly string[]): Promise<"written" | "changed"> {
     const annotations = Object.fromEntries(cidrs.flatMap(annotationsOf));
     // the API server refuses another UID, and another CIDR where there is one
     const body = { metadata: { uid, annotations }, spec: { podCIDR: cidrs[0], podCIDRs: cidrs } };
     try {
-      return (await this.#client.patch({ name }, { type: "merge", body })) === undefined ? "changed" : "told";
+      return (await this.#client.patch({ name }, { type: "merge", body })) === undefined
+        ? "changed"
+        : "written";
     } catch (error) {
       if (!(error instanceof BerthError)) throw error;
       const live = await this.live(name);

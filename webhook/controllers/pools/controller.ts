@@ -204,11 +204,11 @@ class Pools {
     const written = await this.#client.patch({ name }, { type: "merge", body }, "status");
     if (written === undefined) return;
     this.#remember(written);
-    this.#tell(item, conditionsOf(item), status.conditions);
+    this.#publishEvents(item, conditionsOf(item), status.conditions);
   }
 
   /** An event for each condition that turned for the worse, or back again. */
-  #tell({ metadata }: KubeItem, before: readonly Condition[], now: readonly Condition[]): void {
+  #publishEvents({ metadata }: KubeItem, before: readonly Condition[], now: readonly Condition[]): void {
     const { name, uid } = metadata;
     for (const { type, status, reason, message } of now) {
       const last = before.find((condition) => condition.type === type);

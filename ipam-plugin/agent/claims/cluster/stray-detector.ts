@@ -21,7 +21,7 @@ const EVERY_MS = 15_000;
 export class StrayDetector {
   readonly #options: StrayDetectorOptions;
   #suspects: ReadonlySet<string> = new Set(); // ids of the places that were stray at the last look
-  readonly #told = new Set<string>(); // ids of those that were told
+  readonly #reported = new Set<string>(); // ids of those that were told
 
   constructor(options: StrayDetectorOptions) {
     this.#options = options;
@@ -50,13 +50,13 @@ export class StrayDetector {
   look(): void {
     const strays = new Map(this.find().map((attachment) => [attachmentKey(attachment), attachment]));
     for (const [id, attachment] of strays)
-      if (this.#suspects.has(id) && !this.#told.has(id)) this.#tell(id, attachment);
-    for (const id of this.#told) if (!strays.has(id)) this.#told.delete(id);
+      if (this.#suspects.has(id) && !this.#reported.has(id)) this.#report(id, attachment);
+    for (const id of this.#reported) if (!strays.has(id)) this.#reported.delete(id);
     this.#suspects = new Set(strays.keys());
   }
 
-  #tell(id: string, { claim, pod, containerID, result }: Attachment): void {
-    this.#told.add(id);
+  #report(id: string, { claim, pod, containerID, result }: Attachment): void {
+    this.#reported.add(id);
     this.#options.log.error("sandbox has addresses that are not bound to its pod; remove it", {
       claim,
       pod: pod && `${pod.namespace}/${pod.name}`,

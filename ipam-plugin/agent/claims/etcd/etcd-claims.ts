@@ -43,7 +43,7 @@ export class EtcdClaims implements ClaimSource {
   readonly #unreported = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
   readonly #locks = new KeyedMutex(); // what is told of a claim goes out in the order in which it came to be
   readonly #stop = new AbortController();
-  #telling: Promise<void> | undefined;
+  #reporting: Promise<void> | undefined;
 
   constructor(options: EtcdClaimsOptions) {
     this.#options = options;
@@ -66,7 +66,7 @@ export class EtcdClaims implements ClaimSource {
   /** Told in the background: an agent that starts without etcd serves DEL and CHECK. */
   async attached(notice: SandboxEvent): Promise<void> {
     this.#unreported.set(notice.claim, notice);
-    this.#telling ??= this.#tell();
+    this.#reporting ??= this.#report();
   }
 
   async detached(notice: SandboxEnd): Promise<void> {
@@ -96,7 +96,7 @@ export class EtcdClaims implements ClaimSource {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#telling;
+    await this.#reporting;
   }
 
   /** While it is under way nobody takes what it has made for something that a crash has left. */
@@ -114,7 +114,7 @@ export class EtcdClaims implements ClaimSource {
     }
   }
 
-  async #tell(): Promise<void> {
+  async #report(): Promise<void> {
     const { claims, clock, log } = this.#options;
     while (!this.#stop.signal.aborted && this.#unreported.size > 0) {
       for (const [claim, notice] of this.#unreported) {
@@ -131,7 +131,7 @@ export class EtcdClaims implements ClaimSource {
       }
       if (this.#unreported.size > 0) await clock.sleep(RETRY_MS, this.#stop.signal);
     }
-    this.#telling = undefined;
+    this.#reporting = undefined;
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Clock } from "../allocator/base/ports.ts";
 
 /** Those who ask while it is under way get what the first one gets. */
-export function shared<T>(ask: () => Promise<T>): () => Promise<T> {
+export function singleFlight<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined;
   return () => {
     asked ??= ask().finally(() => {
@@ -19,7 +19,7 @@ export function remembered<T>(
   ms: number,
 ): () => Promise<T> {
   let known: { readonly value: T; readonly until: number } | undefined;
-  const asking = shared(async () => {
+  const asking = singleFlight(async () => {
     const value = await ask();
     known = { value, until: clock.monotonic() + ms };
     return value;

@@ -6,7 +6,7 @@ const REMEMBERED = 20_000;
 const LONGEST = 500;
 
 /** Equal parts of many records, each kept once. */
-export class Shared<T extends object | string> {
+export class Interned<T extends object | string> {
   readonly #parts = new Map<string, T>(); // what it is in words -> the one that is kept of it
 
   /** The one that was given first with these words, which say all that is in it. */

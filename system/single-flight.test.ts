@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { remembered, shared } from "./shared.ts";
+import { remembered, singleFlight } from "./single-flight.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 
 /** Counts up with every call; the third one fails. */
@@ -18,7 +18,7 @@ function counter(): { ask: () => Promise<number>; calls: () => number } {
 describe("what many ask for", () => {
   it("is asked once for all who ask while it is under way", async () => {
     const { ask } = counter();
-    const both = shared(ask);
+    const both = singleFlight(ask);
     assert.deepEqual(await Promise.all([both(), both()]), [1, 1]);
     assert.equal(await both(), 2);
   });
