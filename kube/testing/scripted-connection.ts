@@ -3,7 +3,7 @@ import { BerthError } from "../../allocator/base/errors.ts";
 import type { Answer, Call, Connection, Stream } from "../api/connection.ts";
 
 /** What one watch is answered: lines, and then its end, nothing at all any more, or a broken connection. */
-export type Scene =
+export type ScriptedResponse =
   | Answer
   | { readonly lines: readonly unknown[]; readonly after: "ends" | "is silent" | "breaks" };
 
@@ -12,14 +12,14 @@ export type Scene =
  * server does too rarely.
  */
 export class ScriptedConnection implements Connection {
-  readonly #scenes: Scene[];
+  readonly #responses: ScriptedResponse[];
   /** What was asked, in order. */
   readonly queries: Readonly<Record<string, string>>[] = [];
   /** Of the list: how far the API server has come. */
   revision = "1000";
 
-  constructor(...scenes: readonly Scene[]) {
-    this.#scenes = [...scenes];
+  constructor(...responses: readonly ScriptedResponse[]) {
+    this.#responses = [...responses];
   }
 
   async call(): Promise<Answer> {
@@ -28,15 +28,15 @@ export class ScriptedConnection implements Connection {
 
   async stream(call: Call, signal: AbortSignal): Promise<Stream | Answer> {
     this.queries.push(call.query ?? {});
-    const scene = this.#scenes.shift() ?? { lines: [], after: "is silent" };
-    return "status" in scene ? scene : { lines: play(scene, signal) };
+    const response = this.#responses.shift() ?? { lines: [], after: "is silent" };
+    return "status" in response ? response : { lines: play(response, signal) };
   }
 
   close(): void {}
 }
 
 async function* play(
-  { lines, after }: Exclude<Scene, Answer>,
+  { lines, after }: Exclude<ScriptedResponse, Answer>,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, void> {
   for (const line of lines) yield typeof line === "string" ? line : JSON.stringify(line);

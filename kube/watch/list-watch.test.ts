@@ -6,7 +6,7 @@ import { type Clock, type Logger, noopLogger } from "../../allocator/base/ports.
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { CLAIMS } from "../api/resource.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
-import { type Scene, ScriptedConnection } from "../testing/scripted-connection.ts";
+import { ScriptedConnection, type ScriptedResponse } from "../testing/scripted-connection.ts";
 import { listAndWatch } from "./list-watch.ts";
 
 const event = (type: string, name: string, revision: number) => ({
@@ -25,12 +25,12 @@ const failure = (code: number, reason: string, details?: object) => ({
 /** A full pass of `a` at revision 5. */
 const BEGUN = [event("ADDED", "a", 4), bookmark(5, END)];
 
-/** What is said while the scenes are played, and what was asked for; ends by its signal. */
+/** What is said while the responses are given, and what was asked for; ends by its signal. */
 async function watch(
-  scenes: readonly Scene[],
+  responses: readonly ScriptedResponse[],
   more: { ms?: number; pass?: "pages"; revision?: string } = {},
 ) {
-  const connection = new ScriptedConnection(...scenes);
+  const connection = new ScriptedConnection(...responses);
   if (more.revision !== undefined) connection.revision = more.revision;
   const manual = new ManualClock();
   const stop = new AbortController();
@@ -130,7 +130,7 @@ describe("follow", () => {
       },
     ],
     ["a revision that is refused", { status: 400, body: { reason: "BadRequest" } }],
-  ] satisfies [string, Scene][]) {
+  ] satisfies [string, ScriptedResponse][]) {
     it(`makes a full pass after ${what}`, async () => {
       const { said, asked } = await watch([
         { lines: BEGUN, after: "breaks" },
@@ -154,11 +154,11 @@ describe("follow", () => {
   });
 
   it("makes a full pass when the API server came back with less than was seen already", async () => {
-    const scenes: Scene[] = [
+    const responses: ScriptedResponse[] = [
       { lines: BEGUN, after: "breaks" },
       { lines: [bookmark(4, END)], after: "is silent" },
     ];
-    const { said, asked } = await watch(scenes, { revision: "4" });
+    const { said, asked } = await watch(responses, { revision: "4" });
     assert.deepEqual(said, ["relist", "put a", "synced", "relist", "synced"]);
     assert.deepEqual(asked, ["everything", "everything"]);
   });
@@ -171,27 +171,27 @@ describe("follow", () => {
   });
 
   it("gives up a watch that is silent for 100 s", async () => {
-    const scenes: Scene[] = [
+    const responses: ScriptedResponse[] = [
       { lines: BEGUN, after: "is silent" },
       { lines: [], after: "is silent" },
     ];
-    assert.deepEqual((await watch(scenes, { ms: 99_500 })).asked, ["everything"]);
-    const { asked, warnings } = await watch(scenes, { ms: 105_000 });
+    assert.deepEqual((await watch(responses, { ms: 99_500 })).asked, ["everything"]);
+    const { asked, warnings } = await watch(responses, { ms: 105_000 });
     assert.deepEqual(asked, ["everything", "5"]);
     assert.deepEqual(warnings, ["the watch of ipclaims was silent for 100 s"]);
   });
 
   it("does not hammer an API server that ends every watch at once", async () => {
-    const scenes = Array.from({ length: 1_000 }, (): Scene => ({ lines: [], after: "ends" }));
-    const { asked } = await watch([{ lines: BEGUN, after: "ends" }, ...scenes], { ms: 60_000 });
+    const responses = Array.from({ length: 1_000 }, (): ScriptedResponse => ({ lines: [], after: "ends" }));
+    const { asked } = await watch([{ lines: BEGUN, after: "ends" }, ...responses], { ms: 60_000 });
     // 0.4 s, 0.8, 1.6, 3.2, and from then on 5 each
     assert.ok(asked.length >= 12 && asked.length <= 16, `${asked.length} watches in a minute`);
   });
 
   it("makes a full pass soon when what it missed during an outage is too old", async () => {
-    const away = Array.from({ length: 6 }, (): Scene => ({ status: 503, body: "away" }));
-    const expired: Scene = { lines: [failure(410, "Expired")], after: "ends" };
-    const again: Scene = { lines: [bookmark(20, END)], after: "is silent" };
+    const away = Array.from({ length: 6 }, (): ScriptedResponse => ({ status: 503, body: "away" }));
+    const expired: ScriptedResponse = { lines: [failure(410, "Expired")], after: "ends" };
+    const again: ScriptedResponse = { lines: [bookmark(20, END)], after: "is silent" };
     const { said, waits } = await watch([{ lines: BEGUN, after: "breaks" }, ...away, expired, again], {
       ms: 40_000,
     });

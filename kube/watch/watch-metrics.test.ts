@@ -6,7 +6,7 @@ import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { exposed } from "../../test/support/exposed.ts";
 import { CLAIMS } from "../api/resource.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
-import { type Scene, ScriptedConnection } from "../testing/scripted-connection.ts";
+import { ScriptedConnection, type ScriptedResponse } from "../testing/scripted-connection.ts";
 import { listAndWatch } from "./list-watch.ts";
 import { WatchMetrics } from "./watch-metrics.ts";
 
@@ -16,11 +16,14 @@ const bookmark = (revision: string, annotations?: object) => ({
 });
 const WHOLE = bookmark("5", { "k8s.io/initial-events-end": "true" });
 
-async function watched(scenes: readonly Scene[], look: (clock: ManualClock, of: Of) => Promise<void>) {
+async function watched(
+  responses: readonly ScriptedResponse[],
+  look: (clock: ManualClock, of: Of) => Promise<void>,
+) {
   const { metrics, of } = exposed();
   const clock = new ManualClock();
   const stop = new AbortController();
-  const connection = new ScriptedConnection(...scenes);
+  const connection = new ScriptedConnection(...responses);
   const health = new WatchMetrics(clock, metrics);
   const random = { fraction: () => 0, token: () => "t" };
   const reading = (async () => {
@@ -53,12 +56,12 @@ describe("the health of a watch", () => {
   });
 
   it("counts what broke, by code, and what was listed again", async () => {
-    const scenes: Scene[] = [
+    const responses: ScriptedResponse[] = [
       { lines: [WHOLE], after: "breaks" },
       { status: 410, body: { code: 410, reason: "Expired" } },
       { lines: [WHOLE], after: "is silent" },
     ];
-    await watched(scenes, async (clock, of) => {
+    await watched(responses, async (clock, of) => {
       for (let i = 0; i < 8; i++) {
         clock.advance(500);
         await eventLoopTurns();

@@ -16,7 +16,7 @@ import { ask, NodeWorld, podOf } from "../../ipam-plugin/agent/testing/node-worl
 import { PODS } from "../../kube/api/resource.ts";
 import type { LeaderTerm } from "../../kube/controller/leader-election.ts";
 import { eventLoopTurns } from "../../kube/testing/event-loop-turns.ts";
-import { type Scene, ScriptedConnection } from "../../kube/testing/scripted-connection.ts";
+import { ScriptedConnection, type ScriptedResponse } from "../../kube/testing/scripted-connection.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { startGcController } from "../../webhook/controllers/gc-controller.ts";
 import { entries, podAllocation } from "../support/allocation-requests.ts";
@@ -139,9 +139,9 @@ describe("bugs of others, in a cluster's records", () => {
   for (const [what, scene] of [
     ["broken", { lines: [], after: "breaks" }],
     ["silent for ever", { lines: [], after: "is silent" }],
-  ] satisfies [string, Scene][]) {
+  ] satisfies [string, ScriptedResponse][]) {
     it(`B14 what went while a watch was ${what} is not there any more when it is back`, async () => {
-      const scenes: Scene[] = [scene, GONE_410, { lines: ONLY_B, after: "is silent" }];
+      const scenes: ScriptedResponse[] = [scene, GONE_410, { lines: ONLY_B, after: "is silent" }];
       assert.deepEqual(await seen(...scenes), [["shop/a", "shop/b"], ["shop/b"]]);
     });
   }
@@ -177,11 +177,11 @@ const end = (revision: number): Json => ({
     metadata: { resourceVersion: String(revision), annotations: { "k8s.io/initial-events-end": "true" } },
   },
 });
-const GONE_410: Scene = { status: 410, body: { code: 410, reason: "Expired" } };
+const GONE_410: ScriptedResponse = { status: 410, body: { code: 410, reason: "Expired" } };
 const ONLY_B = [event("ADDED", "b", 5), end(30)];
 
 /** What a reflector has after a full pass of `a` and `b`, and what after the scenes that follow it. */
-async function seen(...scenes: readonly Scene[]): Promise<readonly (readonly string[])[]> {
+async function seen(...scenes: readonly ScriptedResponse[]): Promise<readonly (readonly string[])[]> {
   const clock = new ManualClock();
   const stop = new AbortController();
   const pods = new Reflector({

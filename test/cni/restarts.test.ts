@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
-import type { SandboxEvent } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import type { SandboxNotice } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { claimResult, podArgs, ScriptedClaims } from "../../ipam-plugin/agent/testing/node-bench.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesOf, Caller, type Said } from "./caller.ts";
@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterEach(() => agent.remove());
 
 /** The n-th pod, whose claim gives 10.9.0.n, in its sandbox `s<n>`. */
-function sandbox(n: number): Said & { readonly notice: SandboxEvent } {
+function sandbox(n: number): Said & { readonly notice: SandboxNotice } {
   const name = `db-${n}`;
   claimSource.answers.set(`shop/${name}`, claimResult(`shop/${name}`, `10.9.0.${n}/24`));
   const notice = {

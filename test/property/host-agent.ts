@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
-import type { SandboxEvent } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import type { SandboxNotice } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { type EtcdSide, openEtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts";
 import type { ManualClock } from "../support/clock.ts";
 import { SeededRandom } from "../support/random.ts";
@@ -14,14 +14,14 @@ export interface HostParts {
   readonly random: SeededRandom;
   readonly name: string;
   /** What its journal has: the containers that run. */
-  readonly notices: (host: HostAgent) => readonly SandboxEvent[];
+  readonly notices: (host: HostAgent) => readonly SandboxNotice[];
 }
 
 /** One of many hosts: processes that follow each other, and what its journal keeps between them. */
 export class HostAgent {
   readonly name: string;
   /** Ends that etcd was not told of. */
-  untold: SandboxEvent[] = [];
+  untold: SandboxNotice[] = [];
   isOn = false;
   /** ADDs that are under way. */
   adds = 0;

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
-import type { AttachmentKey, SandboxEvent } from "../../ipam-plugin/agent/claims/claim-source.ts";
+import type { AttachmentKey, SandboxNotice } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import type { EtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts";
 import { ManualClock } from "../support/clock.ts";
 import { SeededRandom } from "../support/random.ts";
@@ -24,7 +24,7 @@ const TURNS = 12;
 
 interface Container {
   readonly host: HostAgent;
-  readonly notice: SandboxEvent;
+  readonly notice: SandboxNotice;
   readonly addresses: readonly string[];
 }
 
@@ -141,7 +141,7 @@ export class HostsOnEtcd {
 
   async #give(
     side: EtcdSide,
-    of: { readonly pod: SandboxEvent["pod"]; readonly attachment: AttachmentKey },
+    of: { readonly pod: SandboxNotice["pod"]; readonly attachment: AttachmentKey },
   ): Promise<readonly string[] | undefined> {
     const request = { ...of, pools: NETWORK.pools, addresses: [], annotations: undefined };
     const found = await side.claimSource.find(request, LIVE);
@@ -202,7 +202,7 @@ export class HostsOnEtcd {
     host.start();
   }
 
-  #noticesOf(host: HostAgent): readonly SandboxEvent[] {
+  #noticesOf(host: HostAgent): readonly SandboxNotice[] {
     return [...this.#running.values()].filter((one) => one.host === host).map(({ notice }) => notice);
   }
 

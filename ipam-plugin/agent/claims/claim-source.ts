@@ -59,7 +59,7 @@ export interface RequestedMac {
 type SeenAt = Required<Pick<ClaimAttachment, "netns" | "bootID">>;
 
 /** A sandbox that has, or had, a claim. */
-export interface SandboxEvent {
+export interface SandboxNotice {
   readonly claim: string;
   readonly pod: PodRef;
   readonly attachment: AttachmentKey;
@@ -69,9 +69,9 @@ export interface SandboxEvent {
 }
 
 /** A sandbox that has a claim no more. */
-export interface SandboxEnd extends SandboxEvent {
+export interface SandboxEnd extends SandboxNotice {
   /** Another sandbox of the same pod, on this node, has the claim still: the one that ended was not served after all. */
-  readonly remaining?: SandboxEvent;
+  readonly remaining?: SandboxNotice;
 }
 
 /** The claim that serves a pod, before anything is done to it. */
@@ -112,7 +112,7 @@ export interface ClaimSource {
    * The journal has a sandbox with the claim. Told of each at the start, before the agent serves: a crash may have
    * lost what was reported when it was attached.
    */
-  attached(notice: SandboxEvent): Promise<void>;
+  attached(notice: SandboxNotice): Promise<void>;
   /**
    * The sandbox is gone, and the claim is in use no more, or is that of the one that remains. Safe to repeat; a notice about a
    * sandbox that is no longer the claim's changes nothing.

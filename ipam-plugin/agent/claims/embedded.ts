@@ -48,7 +48,7 @@ import type {
   NoClaim,
   PodRef,
   SandboxEnd,
-  SandboxEvent,
+  SandboxNotice,
 } from "./claim-source.ts";
 import { newClaimFor } from "./new-claim.ts";
 import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
@@ -167,7 +167,7 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   /** A sandbox was given the claim's addresses, or has had them since before this process began. */
-  async attached(notice: SandboxEvent): Promise<void> {
+  async attached(notice: SandboxNotice): Promise<void> {
     await this.#report(notice, "attached");
   }
 

@@ -6,7 +6,7 @@ import type { Claim, ClaimAttachment, ClaimStatus } from "../../../allocator/mod
 import { retryOnConflict } from "../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { throwIfCancelled } from "./claim-result.ts";
-import type { SandboxEnd, SandboxEvent } from "./claim-source.ts";
+import type { SandboxEnd, SandboxNotice } from "./claim-source.ts";
 
 export type SandboxReport = "attached" | "detached";
 
@@ -27,7 +27,7 @@ export function attachmentOf(
   {
     attachment,
     seenAt,
-  }: Pick<SandboxEvent, "attachment"> & { readonly seenAt: SandboxEvent["seenAt"] | undefined },
+  }: Pick<SandboxNotice, "attachment"> & { readonly seenAt: SandboxNotice["seenAt"] | undefined },
   { node, clock, news }: Pick<Reporter, "node" | "clock"> & { readonly news: SandboxReport },
 ): ClaimAttachment {
   return {
@@ -71,7 +71,7 @@ export async function reportSandbox(
  */
 function classifyReport(
   claim: Claim,
-  { pod, attachment }: SandboxEvent,
+  { pod, attachment }: SandboxNotice,
   news: SandboxReport,
   node: string,
 ): "new" | "known" | "foreign" {

@@ -2,7 +2,7 @@
 import type { Refusal } from "../../../allocator/base/errors.ts";
 import type { CniArgs } from "../../cni/args.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
-import type { AttachmentKey, PodRef, SandboxEvent } from "./claim-source.ts";
+import type { AttachmentKey, PodRef, SandboxNotice } from "./claim-source.ts";
 
 /** What of a network's configuration says where its addresses are kept, and which they are. */
 export type SharedConfig = Pick<IpamConfig, "etcd" | "pools" | "rangeSets">;
@@ -35,7 +35,7 @@ export interface SharedNetworks {
    * What to tell of the end of a container that was never attached here, as far as is known: it may have its address from
    * before this plugin was. Undefined: nobody.
    */
-  formerNotice(container: AttachmentKey): SandboxEvent | undefined;
+  formerNotice(container: AttachmentKey): SandboxNotice | undefined;
   /** What an ADD of the network would be refused with, whichever container it is for. Makes no pool; throws as the others. */
   refusalFor(network: string, config: SharedConfig): Promise<Refusal | undefined>;
 }

@@ -2,7 +2,7 @@
 import type { Address } from "../../../allocator/ip/address.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import type { IpamResult } from "../../cni/result.ts";
-import type { AttachmentKey, PodRef, SandboxEvent } from "../claims/claim-source.ts";
+import type { AttachmentKey, PodRef, SandboxNotice } from "../claims/claim-source.ts";
 
 /** What the runtime calls an attachment by, in the space of its network. */
 export interface AttachmentId {
@@ -117,13 +117,13 @@ export function tombstoneFor(
 }
 
 /** What there is to tell about a detachment; undefined when no claim was involved. */
-export function noticeOf(attachment: Attachment): SandboxEvent | undefined {
+export function noticeOf(attachment: Attachment): SandboxNotice | undefined {
   const { claim, pod } = attachment;
   return claim === undefined || pod === undefined ? undefined : { claim, pod, attachment: keyOf(attachment) };
 }
 
 /** The same of one that is up. */
-export function attachedNoticeOf(attachment: Attachment): SandboxEvent | undefined {
+export function attachedNoticeOf(attachment: Attachment): SandboxNotice | undefined {
   const notice = noticeOf(attachment);
   const { netns, netnsSeen, bootId: bootID, attachedAt } = attachment;
   return notice && { ...notice, attachedAt, ...(netnsSeen && { seenAt: { netns, bootID } }) };

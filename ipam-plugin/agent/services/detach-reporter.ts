@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Backoff } from "../../../allocator/base/backoff.ts";
 import type { Clock, Logger, Random } from "../../../allocator/base/ports.ts";
-import type { ClaimSource, SandboxEvent } from "../claims/claim-source.ts";
+import type { ClaimSource, SandboxNotice } from "../claims/claim-source.ts";
 import { orAborted } from "../claims/deadline.ts";
 import { type Attachment, attachedNoticeOf, attachmentKey, noticeOf } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
@@ -112,7 +112,7 @@ export class DetachReporter {
   }
 
   /** Of an ADD that was given up after its claim was attached: the sandbox before it has not ended. */
-  #remaining({ claim = "", containerID, pod }: Attachment): SandboxEvent | undefined {
+  #remaining({ claim = "", containerID, pod }: Attachment): SandboxNotice | undefined {
     const other = this.#options.attachments
       .ofClaim(claim)
       .find(

@@ -18,7 +18,7 @@ import type {
   ClaimSource,
   NoClaim,
   SandboxEnd,
-  SandboxEvent,
+  SandboxNotice,
 } from "../claims/claim-source.ts";
 import { createHandler } from "../commands/dispatch.ts";
 import type { Host, Presence } from "../journal/host.ts";
@@ -67,7 +67,7 @@ export class ScriptedClaims implements ClaimSource {
   readonly reported: SandboxEnd[] = [];
   readonly sandboxes = new Map<string, ClaimAttachment>(); // claim -> the one that its status has
   /** Sandboxes that were there at the start. */
-  readonly known: SandboxEvent[] = [];
+  readonly known: SandboxNotice[] = [];
   /** What counts as in use, and what of it was said to be absent. */
   used: readonly string[] = [];
   readonly freed: string[] = [];
@@ -115,7 +115,7 @@ export class ScriptedClaims implements ClaimSource {
     return answer;
   }
 
-  async attached(notice: SandboxEvent): Promise<void> {
+  async attached(notice: SandboxNotice): Promise<void> {
     this.known.push(notice);
   }
 

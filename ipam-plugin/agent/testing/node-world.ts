@@ -9,7 +9,7 @@ import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { addrs, DB_POOL } from "../../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
-import type { AttachRequest, ClaimResult, NoClaim, SandboxEvent } from "../claims/claim-source.ts";
+import type { AttachRequest, ClaimResult, NoClaim, SandboxNotice } from "../claims/claim-source.ts";
 import type { NodePod } from "../claims/cluster/node-cache.ts";
 import { NodeClaims } from "../claims/cluster/node-claims.ts";
 import { StatusWriter } from "../claims/cluster/status-writer.ts";
@@ -222,7 +222,7 @@ export function ask(name: string, over: Partial<AttachRequest> = {}): AttachRequ
 }
 
 /** The sandbox of that pod, `box-<name>` if not another, as its claim is told of it. */
-export function noticeOf(name: string, containerID = `box-${name}`): SandboxEvent {
+export function noticeOf(name: string, containerID = `box-${name}`): SandboxNotice {
   return {
     claim: `shop/${name}`,
     pod: { namespace: "shop", name, uid: `uid-${name}` },

@@ -2,11 +2,11 @@
 // Whose a claim is, by what this node remembers of its last sandbox.
 
 import type { Binding, Claim } from "../../../../allocator/model/claim.ts";
-import type { SandboxEvent } from "../claim-source.ts";
+import type { SandboxNotice } from "../claim-source.ts";
 import type { NodePod } from "./node-cache.ts";
 
 /** The sandbox of this node that was given a claim last. */
-export interface Holder extends SandboxEvent {
+export interface Holder extends SandboxNotice {
   /** It was not seen to end. */
   readonly live: boolean;
   /** On the monotonic clock; absent: before this process. */

@@ -17,7 +17,7 @@ import type {
   ClaimSource,
   NoClaim,
   SandboxEnd,
-  SandboxEvent,
+  SandboxNotice,
 } from "../claim-source.ts";
 import { within } from "../deadline.ts";
 import { ClaimInterfaces } from "./claim-interfaces.ts";
@@ -114,7 +114,7 @@ export class NodeClaims implements ClaimSource {
   }
 
   /** Told at the start: the status is put right once the claims are known. */
-  async attached(notice: SandboxEvent): Promise<void> {
+  async attached(notice: SandboxNotice): Promise<void> {
     this.#holders.set(notice.claim, { ...notice, live: true });
     this.#options.recorded?.journalled(notice.attachment);
     this.#options.checkAfter(notice.claim, 0);
@@ -281,6 +281,6 @@ export class NodeClaims implements ClaimSource {
   }
 }
 
-function noticeOf({ claim }: ClaimMatch, { pod, attachment, seenAt }: AttachRequest): SandboxEvent {
+function noticeOf({ claim }: ClaimMatch, { pod, attachment, seenAt }: AttachRequest): SandboxNotice {
   return { claim, pod, attachment, ...(seenAt && { seenAt }) };
 }

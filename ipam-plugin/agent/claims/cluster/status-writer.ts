@@ -5,7 +5,7 @@ import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
 import type { Binding, Claim, ClaimAttachment, ClaimStatus } from "../../../../allocator/model/claim.ts";
 import { retryOnConflict } from "../../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../../allocator/store/store.ts";
-import type { AttachmentKey, SandboxEvent } from "../claim-source.ts";
+import type { AttachmentKey, SandboxNotice } from "../claim-source.ts";
 import { statusOf } from "../sandbox-status.ts";
 
 interface StatusWriterOptions {
@@ -43,7 +43,7 @@ export class StatusWriter {
    */
   attached(
     claim: string | Stored<"claim">,
-    { attachment, seenAt }: SandboxEvent,
+    { attachment, seenAt }: SandboxNotice,
     wanted: (claim: Claim) => boolean,
   ): Promise<Stored<"claim"> | undefined> {
     return this.#report(claim, (record) =>

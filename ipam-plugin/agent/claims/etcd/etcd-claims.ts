@@ -12,7 +12,7 @@ import type {
   ClaimSource,
   NoClaim,
   SandboxEnd,
-  SandboxEvent,
+  SandboxNotice,
 } from "../claim-source.ts";
 import { isFormerNotice } from "./former-containers.ts";
 import type { Presence } from "./presence.ts";
@@ -40,7 +40,7 @@ interface EtcdClaimsOptions {
 export class EtcdClaims implements ClaimSource {
   readonly #options: EtcdClaimsOptions;
   readonly #adding = new Map<string, number>(); // claim -> ADDs that are under way with it
-  readonly #unreported = new Map<string, SandboxEvent>(); // claim -> what etcd was not told yet of its sandbox
+  readonly #unreported = new Map<string, SandboxNotice>(); // claim -> what etcd was not told yet of its sandbox
   readonly #locks = new KeyedMutex(); // what is told of a claim goes out in the order in which it came to be
   readonly #stop = new AbortController();
   #reporting: Promise<void> | undefined;
@@ -64,7 +64,7 @@ export class EtcdClaims implements ClaimSource {
   }
 
   /** Told in the background: an agent that starts without etcd serves DEL and CHECK. */
-  async attached(notice: SandboxEvent): Promise<void> {
+  async attached(notice: SandboxNotice): Promise<void> {
     this.#unreported.set(notice.claim, notice);
     this.#reporting ??= this.#report();
   }

@@ -8,7 +8,7 @@ import { PREFIX } from "../../../../allocator/store/etcd/entry.ts";
 import type { EtcdConfig } from "../../../cni/etcd-config.ts";
 import type { KnownEtcds } from "../../journal/known-etcds.ts";
 import { placeOf } from "../claim-place.ts";
-import type { AttachmentKey, ClaimSource, PodRef, SandboxEvent } from "../claim-source.ts";
+import type { AttachmentKey, ClaimSource, PodRef, SandboxNotice } from "../claim-source.ts";
 import type { SaidNames, SharedConfig, SharedNetworks, SharedPools } from "../shared-networks.ts";
 import { accessOf, type EtcdRules } from "./certificate-paths.ts";
 import { namesOf, proven } from "./etcd-networks.ts";
@@ -110,7 +110,7 @@ export class EtcdSides implements SharedNetworks {
   }
 
   /** Addresses are imported into the etcd that the agent was started with. */
-  formerNotice(container: AttachmentKey): SandboxEvent | undefined {
+  formerNotice(container: AttachmentKey): SandboxNotice | undefined {
     return this.hasOwn ? formerNotice(container) : undefined;
   }
 

@@ -4,7 +4,7 @@
 import type { Context } from "../../../../allocator/cache/context.ts";
 import type { Address } from "../../../../allocator/ip/address.ts";
 import { release } from "../../../../allocator/lifecycle/release.ts";
-import type { AttachmentKey, SandboxEvent } from "../claim-source.ts";
+import type { AttachmentKey, SandboxNotice } from "../claim-source.ts";
 import { containerName, NAMESPACE } from "./container-name.ts";
 
 type Container = Pick<AttachmentKey, "network" | "containerID">;
@@ -20,13 +20,13 @@ export function formerClaimName(container: Container, address: Address): string 
 }
 
 /** Whom the DEL is about of a container that was never attached here. */
-export function formerNotice(container: AttachmentKey): SandboxEvent {
+export function formerNotice(container: AttachmentKey): SandboxNotice {
   const name = formerName(container);
   const pod = { namespace: NAMESPACE, name, uid: "" };
   return { claim: `${NAMESPACE}/${name}`, pod, attachment: container };
 }
 
-export function isFormerNotice({ claim, attachment }: SandboxEvent): boolean {
+export function isFormerNotice({ claim, attachment }: SandboxNotice): boolean {
   return claim === formerNotice(attachment).claim;
 }
 

@@ -10,7 +10,7 @@ import type {
   ClaimSource,
   NoClaim,
   SandboxEnd,
-  SandboxEvent,
+  SandboxNotice,
 } from "../claim-source.ts";
 
 interface SideClaimsOptions {
@@ -51,7 +51,7 @@ export class SideClaims implements ClaimSource {
     return { ...given, claim: claimIn(etcd, given.claim) };
   }
 
-  async attached(notice: SandboxEvent): Promise<void> {
+  async attached(notice: SandboxNotice): Promise<void> {
     await this.#report(notice, async (source, own) => await source.attached(own));
   }
 
@@ -80,8 +80,8 @@ export class SideClaims implements ClaimSource {
   }
 
   async #report(
-    notice: SandboxEvent,
-    tell: (source: ClaimSource, own: SandboxEvent) => Promise<void>,
+    notice: SandboxNotice,
+    tell: (source: ClaimSource, own: SandboxNotice) => Promise<void>,
   ): Promise<void> {
     const { etcd, claim } = placeOf(notice.claim);
     const { own, sides, log } = this.#options;
