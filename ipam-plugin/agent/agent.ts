@@ -60,12 +60,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const handle = createHandler(services);
   measureNode(services, folder);
   await releasePreviousBoot(services);
-  await replaySpool(folder, handle, log);
+  await replaySpool(folder, handle, log, services.bootId);
   const bound = attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
   for (const notice of bound) await options.claimSource.attached(notice);
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
   const stop = new AbortController();
-  const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal });
+  const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal, bootId: services.bootId });
   const sweep = new OrphanSweeper(services);
   sweep.start();
   detachReporter.start();

@@ -218,7 +218,7 @@ describe("CNI binary without a proper agent", () => {
       SILENCE,
     );
     const [name] = await readdir(spool());
-    assert.match(name ?? "", /^\d{20}-\d+\.del$/);
+    assert.match(name ?? "", /^\d{20}-\d+-[0-9a-f-]{36}\.del$/);
     assert.equal((await stat(spool())).mode & 0o777, 0o700);
     assert.equal((await stat(join(spool(), name ?? ""))).mode & 0o777, 0o600);
     const calls: Call[] = [];

@@ -14,6 +14,8 @@
 #include "bounded.h"
 
 static const char FOLDER[] = "/spool";
+static const char BOOT_ID[] = "/proc/sys/kernel/random/boot_id";
+enum { BOOT_ID_LENGTH = 36 };
 
 /* dirname(socket_path) + "/spool"; false when that is too long. */
 static bool spool_folder(const char *socket_path, char *folder) {
@@ -67,11 +69,25 @@ static int write_whole(int fd, const unsigned char *bytes, size_t length) {
   return 0;
 }
 
+/* "-" and the id of this boot, whose clock the frame's stamp is of; empty where it cannot be read. */
+static void read_boot(char boot[BOOT_ID_LENGTH + 2]) {
+  boot[0] = '\0';
+  const int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const ssize_t got = read(fd, boot + 1, BOOT_ID_LENGTH);
+  close(fd);
+  if (got != BOOT_ID_LENGTH) return;
+  boot[0] = '-';
+  boot[BOOT_ID_LENGTH + 1] = '\0';
+}
+
 /* Writes the frame under a name that the agent ignores and gives it its own name when it is safe on disk. */
 static int write_release(int folder, const unsigned char *frame, size_t length) {
-  char waiting[64];
+  char waiting[128];
+  char boot[BOOT_ID_LENGTH + 2];
   const char *const named = waiting + 1;
-  snprintf(waiting, sizeof waiting, ".%020llu-%ld.del", (unsigned long long)now_ns(), (long)getpid());
+  read_boot(boot);
+  snprintf(waiting, sizeof waiting, ".%020llu-%ld%s.del", (unsigned long long)now_ns(), (long)getpid(), boot);
   const int fd = openat(folder, waiting, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return errno;
   int error = write_whole(fd, frame, length);

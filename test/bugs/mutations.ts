@@ -78,7 +78,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "B7",
     file: "ipam-plugin/agent/agent.ts",
-    from: "await replaySpool(folder, handle, log);",
+    from: "await replaySpool(folder, handle, log, services.bootId);",
     to: "",
     caughtBy: "node.test.ts",
     test: "B7 ",

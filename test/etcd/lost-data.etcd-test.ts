@@ -9,7 +9,7 @@ import { HostProcess, listed } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 
 const RANGE = { subnet: "10.10.20.0/24", rangeStart: "10.10.20.50", rangeEnd: "10.10.20.55" };
-const FORGOTTEN = /^etcd has neither host (host-[ab]) nor what its containers have/;
+const FORGOTTEN = /^etcd does not have what containers of host (host-[ab]) have/;
 
 if (havePartsOrSkip(["etcd"])) {
   describe("hosts whose etcd has lost its data", () => {

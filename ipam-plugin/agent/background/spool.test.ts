@@ -47,6 +47,27 @@ describe("spool", () => {
 
   const put = (name: string, bytes: Buffer | string) => writeFile(join(folder, name), bytes);
 
+  it("takes a release of another boot for older than whatever there is in this one", async () => {
+    const [here, there] = ["11111111-2222-3333-4444-555555555555", "66666666-7777-8888-9999-000000000000"];
+    const named = (ns: number, boot: string) => nameAt(ns).replace(".del", `-${boot}.del`);
+    await put(named(5, here), encodeCall(call("here")));
+    await put(named(6, there), encodeCall(call("there")));
+    await put(nameAt(7), encodeCall(call("unsaid")));
+    const seen: (readonly [string, bigint])[] = [];
+    const handle = async (given: Call) => {
+      seen.push([idOf(given), given.startNs]);
+      return done;
+    };
+    await replaySpool(folder, handle, noopLogger, here);
+    const { startNs } = call("any");
+    assert.deepEqual(seen, [
+      ["here", startNs],
+      ["there", 0n],
+      ["unsaid", startNs],
+    ]);
+    assert.deepEqual(await readdir(folder), []);
+  });
+
   it("replays releases, oldest first, and deletes them", async () => {
     for (const [i, id] of ["c", "a", "b"].entries()) await put(nameAt(10 ** i * 5), encodeCall(call(id)));
     const seen: Call[] = [];

@@ -11,6 +11,8 @@ import { type Call, decodeCall, REQUEST_LIMIT } from "../rpc/frame.ts";
 
 /** The CNI binary syncs a release under a name with a dot in front, then renames it: a `.del` is whole or damaged. */
 const SPOOLED = /^[^.].*\.del$/;
+/** The boot in which it was written, whose clock its stamp is of; earlier clients did not say. */
+const BOOT = /-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.del$/;
 /** What will never be a release. */
 const BAD = ".bad";
 const POLL_MS = 1_000;
@@ -40,15 +42,23 @@ interface SpoolOptions {
   readonly log: Logger;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Of this boot; absent: every release is taken for one of it. */
+  readonly bootId?: string;
 }
 
 /**
  * Runs the releases that waited for an agent, oldest first. To be done before the socket is served. Throws
  * BerthError STORE_UNAVAILABLE when the folder cannot be read; a folder that is not there holds nothing.
  */
-export async function replaySpool(folder: string, handle: Handler, log: Logger): Promise<ReplayResult> {
+export async function replaySpool(
+  folder: string,
+  handle: Handler,
+  log: Logger,
+  bootId?: string,
+): Promise<ReplayResult> {
   const { signal } = new AbortController();
-  return replayFiles(await spooledIn(folder), { folder, handle, log, signal });
+  const boot = bootId === undefined ? {} : { bootId };
+  return replayFiles(await spooledIn(folder), { folder, handle, log, signal, ...boot });
 }
 
 /** Runs releases that arrive while the agent serves (a client that could not reach it), until `signal` aborts. */
@@ -131,7 +141,7 @@ async function replayFile(name: string, replay: Replay): Promise<Outcome> {
   if (bytes === "vanished") return bytes;
   const call = bytes === "unreadable" ? "it is no file of a possible length" : releaseIn(bytes);
   if (typeof call === "string") return moveAside(name, call, replay);
-  const answer = await replay.handle(call, replay.signal);
+  const answer = await replay.handle(inThisBoot(call, name, replay), replay.signal);
   await answer.settle?.("delivered");
   if (answer.exitStatus === 0) {
     await rm(path, { force: true });
@@ -160,6 +170,12 @@ async function readSpooled(path: string): Promise<Buffer | "vanished" | "unreada
     if (code === "ELOOP" || code === "ENXIO") return "unreadable";
     throw error;
   }
+}
+
+/** A stamp of another boot's clock says nothing in this one: whatever was attached since came later, and what comes is new. */
+function inThisBoot(call: Call, name: string, { bootId }: Pick<Replay, "bootId">): Call {
+  const boot = BOOT.exec(name)?.[1];
+  return boot === undefined || bootId === undefined || boot === bootId ? call : { ...call, startNs: 0n };
 }
 
 /** The call, or why it is none that may be replayed. An ADD must never be: its sandbox is long gone. */

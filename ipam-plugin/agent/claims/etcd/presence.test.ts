@@ -16,6 +16,13 @@ describe("hostStateOf", () => {
     ["nothing is there", undefined, {}, "write"],
     ["nothing is there, not even its claims", undefined, { isForgotten: true }, "forgotten"],
     ["its own record is there", OWN, {}, "write"],
+    ["its own is there, as of a backup, and not all of its claims", OWN, { isForgotten: true }, "forgotten"],
+    [
+      "another host has the name, and none of its claims",
+      { ...OWN, journal: "j2" },
+      { isForgotten: true },
+      "another",
+    ],
     ["an earlier process of it has written", { ...OWN, process: "p0" }, { wasThere: false }, "write"],
     ["a later process of it has written", { ...OWN, process: "p2" }, {}, "replaced"],
     ["another host has the name", { ...OWN, journal: "j2" }, {}, "another"],
@@ -148,10 +155,31 @@ describe("a host's record", () => {
     key.claims.clear();
     await assert.rejects(presence.revision(1), {
       code: "NOT_READY",
-      message: /^etcd has neither host host-a nor what its containers have/,
+      message: /^etcd does not have what containers of host host-a have/,
     });
     assert.deepEqual([presence.isOwn, key.stored], [false, undefined]);
     inUse = [];
     assert.equal(await presence.revision(), 1);
+  });
+
+  it("gives nothing out of an older backup that has its record and lacks a claim, in this process and the next", async () => {
+    const key = new OneKey();
+    const [presence, next] = [key.presence("j1", "p1"), key.presence("j1", "p2")];
+    const inUse = ["default/box"];
+    presence.start(() => inUse);
+    await presence.close();
+    const backup = { ...(key.stored ?? assert.fail()), revision: 77 };
+    const seen = await presence.revision();
+    inUse.push("default/newer");
+    key.claims.add("default/newer");
+    key.stored = backup;
+    key.claims.delete("default/newer");
+    const refused = { code: "NOT_READY", message: /^etcd does not have what containers of host host-a have/ };
+    await assert.rejects(presence.revision(seen), refused);
+    next.start(() => inUse);
+    await next.close();
+    await assert.rejects(next.revision(), refused);
+    inUse.pop();
+    assert.equal(await next.revision(), 78);
   });
 });

@@ -38,10 +38,11 @@ type HostState =
  * | another journal's                | another; write if that one is fenced: what it had is collected              |
  * | its own, fenced                  | fenced while containers use its addresses; write, and be back, when none do |
  * | its own, of another process      | write: that one has ended; replaced, if it came after this one              |
- * | its own                          | write                                                                       |
+ * | its own                          | write; forgotten if it is not as this process has left it, and its containers' claims are not there |
  */
 export function hostStateOf(there: HostRecord | undefined, self: Self): HostState {
-  if (there === undefined) return self.isForgotten ? "forgotten" : "write";
+  if (self.isForgotten && (there === undefined || there.journal === self.journal)) return "forgotten";
+  if (there === undefined) return "write";
   if (there.journal !== self.journal) return there.fenced === undefined ? "another" : "write";
   if (there.fenced !== undefined) return self.isUsing ? "fenced" : "write";
   return there.process !== self.process && self.wasThere ? "replaced" : "write";
@@ -71,6 +72,8 @@ export class Presence {
   #inUse: (() => readonly string[]) | undefined;
   #own: StoredHost | undefined;
   #wasThere = false;
+  /** Revision of the record that this process wrote last. */
+  #last: number | undefined;
   #state: HostState | undefined;
   #there: StoredHost | undefined;
   #running: Promise<void> | undefined;
@@ -102,7 +105,7 @@ export class Presence {
       case "another":
         return `another host is called ${node} in etcd (journal ${journal.slice(0, 8)}); start this one with another --node, or, if that one is gone for good: berthctl --etcd URL fence ${node}`;
       case "forgotten":
-        return `etcd has neither host ${node} nor what its containers have: its data was lost, or is of an older backup, and others may be given their addresses; stop its containers, and it serves again by itself`;
+        return `etcd does not have what containers of host ${node} have: its data was lost, or is of an older backup, and others may be given their addresses; stop its containers, and it serves again by itself`;
       case "replaced":
         return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
       default:
@@ -151,7 +154,9 @@ export class Presence {
     const there = this.#own ?? (await registry.get(node));
     const inUse = this.#inUse?.();
     const isUsing = inUse === undefined || inUse.length > 0;
-    const isForgotten = there === undefined && (await this.#lacksOneOf(inUse ?? []));
+    // as this process has left it, etcd is the one that it wrote into
+    const isKnown = this.#last !== undefined && there?.revision === this.#last;
+    const isForgotten = !isKnown && (await this.#lacksOneOf(inUse ?? []));
     const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
     const state = hostStateOf(there?.record, self);
     if (state !== "write") return this.#enter(state, there);
@@ -160,6 +165,7 @@ export class Presence {
     const written = await registry.put(node, record, there?.revision ?? 0);
     if (written === "changed") return;
     this.#own = written;
+    this.#last = written.revision;
     this.#wasThere = true;
     this.#enter("write", written);
   }
