@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { describePathError } from "./path-error.ts";
+import { describePathError, isAbsence, noneIfAbsent } from "./path-error.ts";
 
 const errorOf = (code: string) => Object.assign(new Error(code), { code, syscall: "open", path: "/data/x" });
 
@@ -21,5 +21,16 @@ describe("describePathError", () => {
     assert.equal(describePathError(Object.assign(new Error(), { code: "ENOENT" })), undefined);
     assert.equal(describePathError(new TypeError("x is undefined")), undefined);
     assert.equal(describePathError("ENOENT"), undefined);
+  });
+});
+
+describe("isAbsence", () => {
+  it("tells what is not there from what cannot be read", () => {
+    for (const code of ["ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG"])
+      assert.equal(noneIfAbsent("none")(errorOf(code)), "none");
+    for (const error of [errorOf("EMFILE"), errorOf("EIO"), errorOf("EACCES"), new Error("ENOENT")]) {
+      assert.equal(isAbsence(error), false);
+      assert.throws(() => noneIfAbsent("none")(error), error);
+    }
   });
 });

@@ -6,6 +6,22 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === "string" ? error.code : undefined;
 }
 
+/** Of a path at which nothing is, or can be, or no file. */
+const ABSENT = ["ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG"];
+
+/** Whether it says that nothing is at the path. Any other error says nothing of what is there. */
+export function isAbsence(error: unknown): boolean {
+  return ABSENT.includes(errnoOf(error) ?? "");
+}
+
+/** For `catch`: `none` for what is not there, or is no file; throws everything else again. */
+export function noneIfAbsent<T>(none: T): (error: unknown) => T {
+  return (error) => {
+    if (isAbsence(error)) return none;
+    throw error;
+  };
+}
+
 /** What is wrong with a path, and what to do. */
 const MESSAGES: Readonly<Record<string, string>> = {
   EACCES: "you may not use it; run as a user who may, or name another path",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -99,5 +99,25 @@ describe("of host-local's folder", () => {
     await write("networks/net/10.1.2.3", "b\r\neth0", -60);
     await write("results/other-c-eth0", "{}");
     assert.deepEqual(await held(), { "10.1.2.2": "container a (eth0)" });
+  });
+
+  it("what cannot be read holds: the lease, or what the runtime keeps of its container", async () => {
+    await symlink("10.1.2.2", join(folder, "networks/net/10.1.2.2"));
+    await write("networks/net/10.1.2.3", "deleted\r\neth0");
+    await write("networks/net/10.1.2.4", "unread\r\neth0");
+    await write("networks/net/10.1.2.5", "unread\r\neth1", -60);
+    for (const name of ["eth0", "eth1"])
+      await symlink(`net-unread-${name}`, join(folder, "results", `net-unread-${name}`));
+    assert.deepEqual(await held(), {
+      "10.1.2.2": "container unknown (unknown)",
+      "10.1.2.4": "container unread (eth0)",
+    });
+  });
+
+  it("nothing is said of one that cannot be read", async () => {
+    await symlink("circle", join(folder, "networks/circle"));
+    await assert.rejects(held("circle"), { code: "STORE_UNAVAILABLE" });
+    await writeFile(join(folder, "networks/file"), "");
+    assert.deepEqual(await held("file"), {});
   });
 });

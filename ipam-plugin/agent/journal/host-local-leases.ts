@@ -2,16 +2,18 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
+import { isAbsence } from "../../../system/path-error.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { attachmentKey } from "./attachment.ts";
 import type { Host, Presence } from "./host.ts";
-import { LeaseNames } from "./lease-names.ts";
+import { LeaseNames, namesIn } from "./lease-names.ts";
 import { bootTime, fieldsOf, parsed, sandboxOf, textOf } from "./runtime-records.ts";
 
 /** What host-local wrote when it gave an address away: a file of the address's name, in the folder of the network. */
 interface Lease {
   readonly address: Address;
-  readonly containerID: string;
+  /** Undefined: the file is there and cannot be read. */
+  readonly containerID: string | undefined;
   readonly interface: string;
   /** Milliseconds since 1970. */
   readonly writtenAt: number;
@@ -50,7 +52,10 @@ export function readLease(name: string, text: string, writtenAt: number): Lease 
   return { address, containerID, interface: interfaceName, writtenAt };
 }
 
-/** What host-local gave away in a network: address -> id of the place that has it. */
+/**
+ * What host-local gave away in a network: address -> id of the place that has it. Both throw STORE_UNAVAILABLE where the folder is
+ * there and cannot be read.
+ */
 export interface HostLocalLeases {
   /** Whatever a file is there for, by the files' names alone; the ids are empty. Cheap: it is asked at each ADD. */
   readonly written: (scope: NetworkKey) => Promise<ReadonlyMap<Address, string>>;
@@ -74,13 +79,17 @@ export function leasesOn(
     live: async (scope) => {
       const leases = await leasesIn(folderOf(scope));
       if (leases.length === 0) return NONE;
+      // Where records cannot be listed none are kept, as far as is known: then a lease holds until the next boot.
       const names = await Promise.all(results.map((path) => readdir(path).catch(() => [])));
       const keepsRecords = names.flat().some((name) => name.startsWith(`${scope.network}-`));
       const around = { bootedAt: await bootTime(host), now: now(), keepsRecords };
       const live = new Map<Address, string>();
       for (const lease of leases) {
         if (!isLive(lease, await evidenceOf(lease, scope, results, host), around)) continue;
-        live.set(lease.address, attachmentKey({ scope, ...lease }));
+        live.set(
+          lease.address,
+          attachmentKey({ scope, ...lease, containerID: lease.containerID ?? "unknown" }),
+        );
       }
       return live;
     },
@@ -93,20 +102,29 @@ function folderOf({ dataDir, network }: NetworkKey): string {
 
 async function leasesIn(folder: string): Promise<readonly Lease[]> {
   const leases: Lease[] = [];
-  for (const name of await readdir(folder).catch(() => [])) {
-    const lease = parseAddress(name) === undefined ? undefined : await leaseAt(folder, name);
+  for (const name of (await namesIn(folder)) ?? []) {
+    const address = parseAddress(name);
+    const lease = address && (await leaseAt(folder, name, address));
     if (lease !== undefined) leases.push(lease);
   }
   return leases;
 }
 
-async function leaseAt(folder: string, name: string): Promise<Lease | undefined> {
+async function leaseAt(folder: string, name: string, address: Address): Promise<Lease | undefined> {
   const path = join(folder, name);
-  const [text, seen] = await Promise.all([
-    readFile(path, "utf8").catch(() => ""),
-    stat(path).catch(() => undefined),
+  const [text, writtenAt] = await Promise.all([
+    readFile(path, "utf8").catch(unreadable<string>("")),
+    stat(path).then(({ mtimeMs }) => mtimeMs, unreadable<"absent">("absent")),
   ]);
-  return seen === undefined ? undefined : readLease(name, text, seen.mtimeMs);
+  if (writtenAt === "absent") return undefined;
+  const at = writtenAt ?? Number.POSITIVE_INFINITY;
+  if (text === undefined) return { address, containerID: undefined, interface: "unknown", writtenAt: at };
+  return readLease(name, text, at);
+}
+
+/** For `catch`: `none` for what is not there; undefined for what cannot be read, which says nothing. */
+function unreadable<T>(none: T): (error: unknown) => T | undefined {
+  return (error) => (isAbsence(error) ? none : undefined);
 }
 
 async function evidenceOf(
@@ -115,8 +133,11 @@ async function evidenceOf(
   results: readonly string[],
   host: Pick<Host, "look">,
 ): Promise<Evidence> {
+  if (containerID === undefined) return "unknown";
   for (const folder of results) {
-    const text = await readFile(join(folder, `${network}-${containerID}-${name}`), "utf8").catch(() => "");
+    const path = join(folder, `${network}-${containerID}-${name}`);
+    const text = await readFile(path, "utf8").catch(unreadable(""));
+    if (text === undefined) return "unknown";
     if (text === "") continue;
     const record = fieldsOf(parsed(text));
     const netns = textOf(record["netns"]) || sandboxOf(record);

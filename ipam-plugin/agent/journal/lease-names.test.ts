@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -79,6 +79,35 @@ describe("names of host-local's files", () => {
     assert.deepEqual(await found(join(root, "file", "net")), []);
     assert.equal(read, 0);
     assert.deepEqual(await found(join(root, "file")), []);
+  });
+
+  it("are not taken for none while the folder cannot be read, and are read again then", async () => {
+    await change(30, () => writeFile(join(folder, "10.1.2.3"), ""));
+    let full = true;
+    const tooMany = Object.assign(new Error("EMFILE: too many open files"), {
+      code: "EMFILE",
+      syscall: "scandir",
+    });
+    names = new LeaseNames(
+      () => Date.now() + later,
+      async (path) => (full ? Promise.reject(tooMany) : readdir(path)),
+    );
+    const message = `host-local's files in ${folder} cannot be read: EMFILE: too many open files`;
+    await assert.rejects(found(), { code: "STORE_UNAVAILABLE", message });
+    full = false;
+    assert.deepEqual(await found(), ["10.1.2.3"]);
+    await symlink("circle", join(root, "circle"));
+    await assert.rejects(found(join(root, "circle")), { code: "STORE_UNAVAILABLE" });
+  });
+
+  it("are none of a folder that goes meanwhile, and that is not remembered", async () => {
+    await change(30, () => writeFile(join(folder, "10.1.2.3"), ""));
+    let gone = true;
+    const list = (path: string) => readdir(gone ? join(root, "none") : path);
+    names = new LeaseNames(() => Date.now() + later, list);
+    assert.deepEqual(await found(), []);
+    gone = false;
+    assert.deepEqual(await found(), ["10.1.2.3"]);
   });
 
   it("of very many folders are not all kept, and neither are very many of one", async () => {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type BigIntStats, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
+import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
+import { isAbsence } from "../../../system/path-error.ts";
 
 /**
  * A folder's times count in ticks of the kernel, at most 10 ms: what changes it in the tick of its last change leaves no
@@ -31,7 +33,10 @@ export class LeaseNames {
     this.#list = list;
   }
 
-  /** Address -> nothing, for whose it is stands in the file. None where there is no such folder, or it cannot be read. */
+  /**
+   * Address -> nothing, for whose it is stands in the file. None where there is no such folder. Throws STORE_UNAVAILABLE for one
+   * that cannot be read.
+   */
   async in(folder: string): Promise<ReadonlyMap<Address, string>> {
     const before = this.#now();
     const seen = statOf(folder);
@@ -39,7 +44,8 @@ export class LeaseNames {
     const version = `${seen.dev}:${seen.ino}:${seen.mtimeNs}:${seen.ctimeNs}`;
     const known = this.#known.get(folder);
     if (known?.version === version) return known.addresses;
-    const names = await this.#list(folder).catch(() => []);
+    const names = await namesIn(folder, this.#list);
+    if (names === undefined) return NONE;
     const found = names.map(parseAddress).filter((address) => address !== undefined);
     const addresses = new Map(found.map((address) => [address, ""]));
     this.#known.delete(folder);
@@ -54,11 +60,26 @@ export class LeaseNames {
   }
 }
 
+/** Undefined where there is no such folder. Throws STORE_UNAVAILABLE for one that cannot be read. */
+export async function namesIn(
+  folder: string,
+  list: (folder: string) => Promise<readonly string[]> = readdir,
+): Promise<readonly string[] | undefined> {
+  return await list(folder).catch((error: unknown) => noneOrFault(folder, error));
+}
+
 /** Synchronous: the folder is on this host's disk, and a trip to a thread and back would be a tenth of an ADD and more. */
 function statOf(folder: string): BigIntStats | undefined {
   try {
     return statSync(folder, { bigint: true, throwIfNoEntry: false });
-  } catch {
-    return undefined;
+  } catch (error) {
+    return noneOrFault(folder, error);
   }
+}
+
+/** What cannot be read (too many files are open, the disk fails) may say that containers have addresses. It may be read the next time. */
+function noneOrFault(folder: string, error: unknown): undefined {
+  if (isAbsence(error)) return undefined;
+  const words = `host-local's files in ${folder} cannot be read: ${messageOf(error)}`;
+  throw new BerthError("STORE_UNAVAILABLE", words, { details: { path: folder }, cause: error });
 }

@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
-import { errnoOf } from "../../../system/path-error.ts";
+import { noneIfAbsent } from "../../../system/path-error.ts";
 import type { AttachmentKey } from "../claims/claim-source.ts";
 import type { Host } from "./host.ts";
 
@@ -86,13 +86,6 @@ export async function isStillThere({ path, containerID, interface: name }: Runti
 /** Empty for what is no file, or is gone. */
 async function textAt(path: string): Promise<string> {
   return await readFile(path, "utf8").catch(noneIfAbsent(""));
-}
-
-function noneIfAbsent<T>(none: T): (error: unknown) => T {
-  return (error) => {
-    if (["ENOENT", "ENOTDIR", "EISDIR"].includes(errnoOf(error) ?? "")) return none;
-    throw error;
-  };
 }
 
 async function isFolder(path: string): Promise<boolean> {
