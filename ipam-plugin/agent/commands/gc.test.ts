@@ -69,6 +69,15 @@ describe("GC", () => {
     assert.deepEqual(node.held, ["10.1.2.2", "10.1.2.4"]);
   });
 
+  it("keeps a sandbox that can be seen now, and could not at its ADD", async () => {
+    await node.add({ cid: "a" });
+    await node.add({ cid: "b" });
+    node.host.present.add("/run/netns/a");
+    node.host.unknown.add("/run/netns/b");
+    assert.deepEqual(await gc([]), fine);
+    assert.deepEqual(node.held, ["10.1.2.2"]);
+  });
+
   it("keeps what was attached after the list was made", async () => {
     const startNs = node.nextNs();
     const given = await node.add();

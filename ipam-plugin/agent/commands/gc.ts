@@ -10,7 +10,7 @@ import type { AgentServices, CniRequest } from "../services/services.ts";
 /**
  * Lets go of the attachments of this network, on this node, that the list does not have (SPEC section 4, "GC"). An
  * absent list frees nothing. Whoever else uses the network is unknown to the runtime that made the list (CRI-O has
- * one for every network it finds, podman's included), so a sandbox that can be seen is kept.
+ * one for every network it finds, podman's included), so a sandbox that can be seen is kept, also one that could not be seen at ADD.
  */
 export async function gc(request: CniRequest, services: AgentServices): Promise<Answer> {
   const { config, call } = request;
@@ -44,7 +44,10 @@ async function findStale(
     .filter(({ containerID, interface: name }) => !listed.has(`${containerID}\0${name}`))
     .filter(({ startNs }) => startNs < call.startNs); // attached since: the list cannot have it
   const alive = await Promise.all(
-    unlisted.map(async ({ netns, netnsSeen }) => netnsSeen && (await host.look(netns)) !== "gone"),
+    unlisted.map(async ({ netns, netnsSeen }) => {
+      const seen = await host.look(netns);
+      return seen === "present" || (netnsSeen && seen !== "gone");
+    }),
   );
   return unlisted.filter((_, i) => alive[i] === false);
 }
