@@ -17,7 +17,10 @@ export class BlockSpace {
   readonly #holes: IntervalSet;
   readonly #closed: IntervalSet;
   readonly #used = new Set<bigint>();
-  readonly #cooling = new Map<bigint, number>(); // address -> when it was freed, in that order
+  readonly #cooling = new Map<bigint, number>(); // address -> when it was freed, in that order unless #unsorted
+  #unsorted = false;
+  /** None that cools was freed later. */
+  #latest = 0;
   #next: bigint;
   #given = 0;
 
@@ -97,16 +100,27 @@ export class BlockSpace {
     this.#used.delete(n);
     this.#cooling.delete(n);
     this.#cooling.set(n, at);
+    if (at < this.#latest) this.#unsorted = true;
+    else this.#latest = at;
     this.#closed.add(n);
   }
 
-  /** Opens what was freed at `before` or earlier. */
-  endCooling(before: number): void {
+  /** Opens what has cooled for so long. A time in the future, of a clock that was wrong, counts as now (ADR 0014). */
+  endCooling(now: number, cooldownMs: number): void {
+    if (this.#unsorted || this.#latest > now) this.#sortCooling(now);
     for (const [n, at] of this.#cooling) {
-      if (at > before) return;
+      if (at > now - cooldownMs) return;
       this.#cooling.delete(n);
       this.#closed.remove(n);
     }
+  }
+
+  #sortCooling(now: number): void {
+    const times = [...this.#cooling].map(([n, at]) => [n, Math.min(at, now)] as const);
+    this.#cooling.clear();
+    for (const [n, at] of times.sort(([, a], [, b]) => a - b)) this.#cooling.set(n, at);
+    this.#unsorted = false;
+    this.#latest = now;
   }
 
   /** How many addresses cool, and when the first of them was freed. */

@@ -11,6 +11,7 @@ const block = (cidr: string, holes: readonly string[] = [], uid = "u"): OwnedBlo
 };
 
 const COOLDOWN = 30;
+const REMEMBERED_MS = 600_000;
 const address = (n: number) => addr(`10.0.0.${n}`);
 
 /** Sixteen addresses in blocks of four whose first address is a hole, each asked about by itself. */
@@ -47,6 +48,44 @@ class Expected {
   }
 }
 
+const FOUR = [0, 1, 2, 3];
+
+/** Four addresses of one block, and how long each has to cool yet, whatever the clock says. */
+class Cooling {
+  #now = 10_000;
+  readonly #left = new Map<number, number>(); // address -> ms
+  readonly #held = new Set<number>();
+  readonly blocks = new NodeBlocks(() => this.#now);
+
+  constructor() {
+    this.blocks.put(block("10.0.0.0/30"), "giving");
+  }
+
+  pass(ms: number): void {
+    this.#now += ms;
+    for (const [n, left] of this.#left)
+      if (left <= ms) this.#left.delete(n);
+      else this.#left.set(n, Math.min(left - ms, COOLDOWN));
+  }
+
+  hold(n: number): void {
+    if (this.#held.has(n)) return;
+    this.blocks.held(address(n));
+    this.#held.add(n);
+    this.#left.delete(n);
+  }
+
+  free(n: number): void {
+    if (!this.#held.delete(n)) return;
+    this.blocks.freed(address(n));
+    this.#left.set(n, COOLDOWN);
+  }
+
+  isFree(n: number): boolean {
+    return !this.#held.has(n) && !this.#left.has(n);
+  }
+}
+
 describe("addresses of a node's blocks", () => {
   it("are picked while there are any that are free, be blocks heard of before the addresses or after", () => {
     const step = fc.tuple(fc.constantFrom("hold", "free", "block", "stale", "later"), fc.nat(15));
@@ -67,6 +106,39 @@ describe("addresses of a node's blocks", () => {
       }
     });
     fc.assert(property);
+  });
+
+  it("cool for no longer than they must, however the clock is set", () => {
+    const step = fc.tuple(fc.constantFrom("hold", "free", "later", "back"), fc.nat(3));
+    const property = fc.property(fc.array(step, { maxLength: 60, size: "max" }), (steps) => {
+      const cooling = new Cooling();
+      for (const [what, n] of steps) {
+        cooling.pass({ later: 10, back: -50 * n, hold: 0, free: 0 }[what]);
+        if (what === "hold") cooling.hold(n);
+        if (what === "free") cooling.free(n);
+        const free = FOUR.filter((m) => cooling.isFree(m));
+        assert.deepEqual(
+          FOUR.filter((m) => cooling.blocks.isFree("db", address(m), COOLDOWN)),
+          free,
+        );
+      }
+    });
+    fc.assert(property);
+  });
+
+  it("that a clock far ahead has freed are remembered as freed now, and no longer than others", () => {
+    let now = 2 * REMEMBERED_MS;
+    const blocks = new NodeBlocks(() => now);
+    blocks.wasFreed(address(1), 100 * REMEMBERED_MS);
+    blocks.freed(address(2));
+    blocks.put(block("10.0.0.0/30", ["10.0.0.0/32", "10.0.0.2/31"]), "giving");
+    assert.equal(typeof blocks.pick("db", "IPv4", COOLDOWN), "object");
+    now += COOLDOWN;
+    assert.equal(blocks.pick("db", "IPv4", COOLDOWN), address(1));
+    now += REMEMBERED_MS;
+    blocks.freed(address(2));
+    blocks.put(block("10.0.0.0/30", ["10.0.0.0/32", "10.0.0.2/31"], "another"), "giving");
+    assert.equal(blocks.pick("db", "IPv4", 2 * REMEMBERED_MS), address(1));
   });
 
   it("of a block of 4,096 are all picked, each in a few steps, with every other one a hole", () => {

@@ -152,7 +152,7 @@ export class NodeBlocks implements AddressUse {
   someFree(cidr: string, count: number, cooldownMs: number): readonly Address[] {
     const entry = this.#blocks.get(cidr);
     if (entry?.state !== "giving") return [];
-    entry.space.endCooling(this.#now() - cooldownMs);
+    entry.space.endCooling(this.#now(), cooldownMs);
     return entry.space.someFree(count).map((n) => fromNumber(n, entry.space.family));
   }
 
@@ -160,7 +160,7 @@ export class NodeBlocks implements AddressUse {
   isFree(pool: string, address: Address, cooldownMs: number): boolean {
     for (const { state, space } of this.#around(address)) {
       if (state !== "giving" || space.block.pool !== pool) continue;
-      space.endCooling(this.#now() - cooldownMs);
+      space.endCooling(this.#now(), cooldownMs);
       if (space.isFree(toNumber(address))) return true;
     }
     return false;
@@ -175,7 +175,7 @@ export class NodeBlocks implements AddressUse {
     let least = Number.POSITIVE_INFINITY;
     for (const { space, state, recalled } of this.#ofPool.get(pool) ?? []) {
       if (state !== "giving" || space.family !== family) continue;
-      space.endCooling(this.#now() - cooldownMs);
+      space.endCooling(this.#now(), cooldownMs);
       const { available } = space;
       const rank = recalled ? available + RECALLED_RANK : available;
       if (available > 0 && rank < least) [best, least] = [space, rank];
@@ -226,10 +226,11 @@ export class NodeBlocks implements AddressUse {
   }
 
   #forgetFreed(): void {
-    const oldest = this.#now() - REMEMBERED_MS;
+    const now = this.#now();
     for (const [address, at] of this.#freed) {
-      if (at > oldest) return;
-      this.#freed.delete(address);
+      if (at > now) this.#freed.set(address, now);
+      else if (at > now - REMEMBERED_MS) return;
+      else this.#freed.delete(address);
     }
   }
 }
