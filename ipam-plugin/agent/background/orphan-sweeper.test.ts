@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { linuxHost } from "../journal/host.ts";
 import { claimResult, NodeBench, podArgs } from "../testing/node-bench.ts";
 import { OrphanSweeper, releasePreviousBoot } from "./orphan-sweeper.ts";
 
@@ -122,6 +123,25 @@ describe("a sandbox that went without a DEL", () => {
     node.host.present.clear();
     await sweep.look();
     assert.equal(node.held.length, 3);
+  });
+
+  it("is kept until its DEL or a reboot when it is named by a process that has ended", async () => {
+    const [a, b] = ["/proc/4194998/ns/net", "/proc/4194999/ns/net"];
+    node.host.look = async (path) => (node.host.present.has(path) ? "present" : await linuxHost.look(path));
+    node.host.present.add(a).add(b);
+    await node.add({ cid: "a", netns: a });
+    await node.add({ cid: "b", netns: b });
+    node.host.present.clear();
+    for (const _ of [1, 2, 3]) await sweep.look();
+    const listed = { cid: "", ifname: "", netns: "", conf: { "cni.dev/valid-attachments": [] } };
+    assert.equal((await node.call("GC", listed)).exitStatus, 0);
+    assert.equal(node.held.length, 2);
+    await node.del({ cid: "a", netns: "" });
+    assert.equal(node.held.length, 1);
+    node.reboot();
+    await node.restart();
+    await releasePreviousBoot(node.parts);
+    assert.deepEqual(node.held, []);
   });
 
   it("is freed though its ADD was repeated when it was going already", async () => {

@@ -5,7 +5,7 @@ import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
 import { isAbsence } from "../../../system/path-error.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { attachmentKey } from "./attachment.ts";
-import type { Host, Presence } from "./host.ts";
+import { type Host, isOfProcess, type Presence } from "./host.ts";
 import { LeaseNames, namesIn } from "./lease-names.ts";
 import { bootTime, fieldsOf, parsed, sandboxOf, textOf } from "./runtime-records.ts";
 
@@ -141,8 +141,7 @@ async function evidenceOf(
     if (text === "") continue;
     const record = fieldsOf(parsed(text));
     const netns = textOf(record["netns"]) || sandboxOf(record);
-    // the path of a process may be another one's by now
-    if (netns === undefined || netns.startsWith("/proc/")) return "unsaid";
+    if (netns === undefined || isOfProcess(netns)) return "unsaid";
     return await host.look(netns);
   }
   return "no record";

@@ -19,7 +19,18 @@ describe("host", () => {
     assert.equal(await linuxHost.look(join(folder, "gone")), "gone");
     assert.equal(await linuxHost.look(join(folder, "no-folder", "ns")), "unknown");
     assert.equal(await linuxHost.look("/proc/self/ns/net"), "present");
-    assert.equal(await linuxHost.look("/proc/4194999/ns/net"), "gone");
+    await symlink("ns", join(folder, "link"));
+    assert.equal(await linuxHost.look(join(folder, "link")), "present");
+    await rm(join(folder, "ns"));
+    assert.equal(await linuxHost.look(join(folder, "link")), "gone");
+    await symlink("circle", join(folder, "circle"));
+    assert.equal(await linuxHost.look(join(folder, "circle")), "unknown");
+  });
+
+  it("does not take the end of a process for the end of its namespace, in which others may be", async () => {
+    assert.equal(await linuxHost.look("/proc/4194999/ns/net"), "unknown");
+    await symlink("/proc/4194999/ns/net", join(folder, "link"));
+    assert.equal(await linuxHost.look(join(folder, "link")), "unknown");
   });
 
   it("knows one thing by two paths", async () => {

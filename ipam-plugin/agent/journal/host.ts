@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type BigIntStats, statSync } from "node:fs";
+import { type BigIntStats, readlinkSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { isAbsence } from "../../../system/path-error.ts";
 
-/** `unknown`: it cannot be told, because the folder is not there either (another mount namespace), or may not be looked into. */
+/**
+ * `unknown`: it cannot be told, because the folder is not there either (another mount namespace), or may not be looked into, or
+ * because it was a process that named the namespace, and that has ended.
+ */
 export type Presence = "present" | "gone" | "unknown";
 
 /** What the agent looks at on its host. */
@@ -21,8 +25,7 @@ export const linuxHost: Host = {
     const seen = outcomeOf(path);
     if (typeof seen !== "string") return "present";
     if (seen === "hidden") return "unknown";
-    // /proc/<pid> goes with its process; any other folder stays when a namespace goes.
-    if (path.startsWith("/proc/")) return "gone";
+    if (isOfProcess(path) || isOfProcess(targetOf(path))) return "unknown";
     return (await identityOf(dirname(path))) === undefined ? "unknown" : "gone";
   },
   identity: identityOf,
@@ -30,6 +33,20 @@ export const linuxHost: Host = {
     return readFile(path, "utf8");
   },
 };
+
+/** Such a path goes with its process, while others may be in the namespace; and may be another one's by now. */
+export function isOfProcess(path: string): boolean {
+  return path.startsWith("/proc/");
+}
+
+/** Where a link leads; empty for what is none. */
+function targetOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
 
 /**
  * Synchronous: namespaces lie in memory (nsfs, procfs) and are looked at in 5 µs, while two trips to a thread and back
@@ -40,9 +57,7 @@ function outcomeOf(path: string): BigIntStats | "absent" | "hidden" {
     return statSync(path, { bigint: true });
   } catch (error) {
     // A process of another user keeps its namespaces to itself: that says nothing of whether they are there.
-    const denied =
-      error instanceof Error && "code" in error && ["EACCES", "EPERM"].includes(String(error.code));
-    return denied ? "hidden" : "absent";
+    return isAbsence(error) ? "absent" : "hidden";
   }
 }
 

@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { type Address, parseAddress } from "../../../allocator/ip/address.ts";
 import { noneIfAbsent } from "../../../system/path-error.ts";
 import type { AttachmentKey } from "../claims/claim-source.ts";
-import type { Host } from "./host.ts";
+import { type Host, isOfProcess } from "./host.ts";
 
 /**
  * Where container runtimes keep the result of each ADD until its DEL: libcni's cache, for containerd and CRI-O,
@@ -72,9 +72,9 @@ export function recordOf(folders: readonly string[]): RecordOf {
   };
 }
 
-/** Its network namespace has a name of its own: the path of a process may be another one's by now. */
+/** Its network namespace has a name of its own. */
 export function isFindable({ netns }: RuntimeRecord): boolean {
-  return netns !== undefined && !netns.startsWith("/proc/");
+  return netns !== undefined && !isOfProcess(netns);
 }
 
 /** Whether the record is still what it was when it was read: a runtime removes it once all plugins have answered its DEL. */
