@@ -11,6 +11,8 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 
+const OWN_NETNS = "/proc/self/ns/net";
+
 /** A node without claims: every pod is served from the configuration. */
 export const noClaims: ClaimSource = {
   find: async () => ({ kind: "unclaimed" }),
@@ -81,11 +83,12 @@ export class TestingAgent {
   #host(): Host {
     return {
       ...linuxHost,
-      look: async (path) => {
-        const presence = await linuxHost.look(path);
+      identity: async (path) => {
+        const identity = await linuxHost.identity(path);
+        if (path === OWN_NETNS) return identity;
         this.atGate++;
         await this.gate;
-        return presence;
+        return identity;
       },
     };
   }

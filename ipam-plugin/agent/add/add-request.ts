@@ -27,7 +27,7 @@ export interface AddRequest extends AttachmentId {
   /** Of the configuration, for addresses that bring none of their own. */
   readonly dns: Dns;
   readonly netns: string;
-  readonly netnsSeen: boolean;
+  readonly netnsSeen: Attachment["netnsSeen"];
   readonly startNs: bigint;
 }
 
@@ -102,7 +102,8 @@ export async function readAddRequest(
   const read = await readIpamFor(request, version, services);
   if (isCniError(read)) return read;
   const { args, ipam } = read;
-  if (!invocation.netnsOverride && (await isHostNetns(invocation.netns, services))) {
+  const netns = await services.host.identity(invocation.netns);
+  if (!invocation.netnsOverride && netns !== undefined && netns === services.hostNetns) {
     // The reference library looks only after its callback, when an address has been taken and printed.
     return cniError("INVALID_NETNS", "plugin's netns and netns from CNI_NETNS should not be the same");
   }
@@ -119,7 +120,7 @@ export async function readAddRequest(
     ...(mac && { mac }),
     dns,
     netns: invocation.netns,
-    netnsSeen: (await services.host.look(invocation.netns)) === "present",
+    netnsSeen: netns ?? false,
     startNs: call.startNs,
   };
 }
@@ -147,10 +148,6 @@ export function classifyAdd(
 function late(): AddDecision {
   const error = cniError("SANDBOX_DELETED", "the sandbox was deleted while this ADD was under way");
   return { kind: "refused", error };
-}
-
-async function isHostNetns(path: string, { host, hostNetns }: AgentServices): Promise<boolean> {
-  return hostNetns !== undefined && (await host.identity(path)) === hostNetns;
 }
 
 async function readDns({ resolvConf, dns }: IpamConfig, { host }: AgentServices): Promise<Dns | CniError> {

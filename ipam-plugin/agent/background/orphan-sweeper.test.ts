@@ -144,6 +144,21 @@ describe("a sandbox that went without a DEL", () => {
     assert.deepEqual(node.held, []);
   });
 
+  it("is freed when another namespace was at its path twice, and one whose ADD was repeated there is not", async () => {
+    node.host.present.add("/run/netns/web").add("/run/netns/same");
+    await node.add({ cid: "first", netns: "/run/netns/web" });
+    await node.add({ cid: "same" });
+    for (const netns of ["/run/netns/web", "/run/netns/same"]) node.host.renewals.set(netns, 1);
+    await node.add({ cid: "second", netns: "/run/netns/web" });
+    await node.add({ cid: "same" });
+    await sweep.look();
+    assert.equal(node.held.length, 3);
+    await node.restart();
+    sweep = new OrphanSweeper(node.parts);
+    for (const _ of [1, 2, 3]) await sweep.look();
+    assert.deepEqual(states(), ["first detached", "same attached", "second attached"]);
+  });
+
   it("is freed though its ADD was repeated when it was going already", async () => {
     node.host.present.add("/run/netns/a");
     await node.add({ cid: "a" });

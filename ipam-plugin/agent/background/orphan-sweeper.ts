@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { unknownSandbox } from "../add/unknown-sandbox.ts";
-import { type Attachment, attachmentKey, detached } from "../journal/attachment.ts";
+import { type Attachment, attachmentKey, detached, lookForNetns } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 
 const EVERY_MS = 30_000;
@@ -53,7 +53,7 @@ export async function ifUnused(
 
 /**
  * Finds sandboxes that ended without a DEL: runtimes lose their records, and host-device sends none once the netns is
- * gone. A path that was there at ADD has to be found missing twice, half a minute apart.
+ * gone. What was at the path at ADD has to be found missing twice, half a minute apart.
  */
 export class OrphanSweeper {
   readonly #parts: Swept;
@@ -119,7 +119,8 @@ export class OrphanSweeper {
     const gone: Attachment[] = [];
     for (const [i, attachment] of attachments.attached().entries()) {
       if (i % AT_ONCE === AT_ONCE - 1) await clock.sleep(0);
-      if (attachment.netnsSeen && (await host.look(attachment.netns)) === "gone") gone.push(attachment);
+      if (attachment.netnsSeen === false) continue;
+      if ((await lookForNetns(attachment, host)) === "gone") gone.push(attachment);
     }
     return gone;
   }

@@ -74,7 +74,7 @@ describe("DEL", () => {
     await node.del({ startNs: early });
     assert.deepEqual(node.held, given);
     const [{ netns, netnsSeen } = assert.fail()] = node.parts.attachments.attached();
-    assert.deepEqual([netns, netnsSeen], ["/run/netns/next", true]);
+    assert.deepEqual([netns, netnsSeen], ["/run/netns/next", await node.host.identity("/run/netns/next")]);
     await node.del();
     assert.deepEqual(node.held, []);
   });

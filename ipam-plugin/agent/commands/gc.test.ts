@@ -78,6 +78,15 @@ describe("GC", () => {
     assert.deepEqual(node.held, ["10.1.2.2"]);
   });
 
+  it("frees a sandbox when another namespace is at its path", async () => {
+    node.host.present.add("/run/netns/web");
+    await node.add({ cid: "a", netns: "/run/netns/web" });
+    node.host.renewals.set("/run/netns/web", 1);
+    await node.add({ cid: "b", netns: "/run/netns/web" });
+    assert.deepEqual(await gc([]), fine);
+    assert.deepEqual(node.held, ["10.1.2.3"]);
+  });
+
   it("keeps what was attached after the list was made", async () => {
     const startNs = node.nextNs();
     const given = await node.add();

@@ -2,7 +2,7 @@
 import { messageOf } from "../../../allocator/base/errors.ts";
 import { networkKeyOf, readValidAttachments, readVersion, type ValidAttachment } from "../../cni/config.ts";
 import { cniError, isCniError } from "../../cni/errors.ts";
-import { type Attachment, attachmentKey, detached, scopeId } from "../journal/attachment.ts";
+import { type Attachment, attachmentKey, detached, lookForNetns, scopeId } from "../journal/attachment.ts";
 import type { Answer } from "../rpc/connection.ts";
 import { errorVersion, fail, succeed } from "../rpc/reply.ts";
 import type { AgentServices, CniRequest } from "../services/services.ts";
@@ -44,9 +44,9 @@ async function findStale(
     .filter(({ containerID, interface: name }) => !listed.has(`${containerID}\0${name}`))
     .filter(({ startNs }) => startNs < call.startNs); // attached since: the list cannot have it
   const alive = await Promise.all(
-    unlisted.map(async ({ netns, netnsSeen }) => {
-      const seen = await host.look(netns);
-      return seen === "present" || (netnsSeen && seen !== "gone");
+    unlisted.map(async (attachment) => {
+      const seen = await lookForNetns(attachment, host);
+      return seen === "present" || (attachment.netnsSeen !== false && seen !== "gone");
     }),
   );
   return unlisted.filter((_, i) => alive[i] === false);

@@ -3,6 +3,7 @@ import type { Address } from "../../../allocator/ip/address.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import type { IpamResult } from "../../cni/result.ts";
 import type { AttachmentKey, PodRef, SandboxNotice } from "../claims/claim-source.ts";
+import type { Host, Presence } from "./host.ts";
 
 /** What the runtime calls an attachment by, in the space of its network. */
 export interface AttachmentId {
@@ -23,8 +24,11 @@ export interface Attachment extends AttachmentId {
   readonly state: "attached" | "detached";
   readonly source: Source;
   readonly netns: string;
-  /** The path existed at ADD: if it does not any more, the sandbox is gone. */
-  readonly netnsSeen: boolean;
+  /**
+   * What was at the path at ADD, by device and inode: if that is not there any more, the sandbox is gone. True: something was, and it
+   * was not written down what.
+   */
+  readonly netnsSeen: string | boolean;
   readonly pod?: PodRef;
   /** namespace/name */
   readonly claim?: string;
@@ -76,6 +80,14 @@ export function networkOf(id: string): string {
 
 export function keyOf({ scope, containerID, interface: name }: AttachmentId): AttachmentKey {
   return { network: scope.network, containerID, interface: name };
+}
+
+/** Whether the sandbox's network namespace is there: a runtime may give its name to the next one. */
+export async function lookForNetns(
+  { netns, netnsSeen }: Pick<Attachment, "netns" | "netnsSeen">,
+  host: Pick<Host, "look">,
+): Promise<Presence> {
+  return await host.look(netns, typeof netnsSeen === "string" ? netnsSeen : undefined);
 }
 
 /** The tombstone of an attachment. `superseded`: its claim went on to another sandbox, nobody needs to be told. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -31,6 +31,25 @@ describe("host", () => {
     assert.equal(await linuxHost.look("/proc/4194999/ns/net"), "unknown");
     await symlink("/proc/4194999/ns/net", join(folder, "link"));
     assert.equal(await linuxHost.look(join(folder, "link")), "unknown");
+  });
+
+  it("tells another thing from what was at the path, if both are of one file system", async () => {
+    const path = join(folder, "ns");
+    await writeFile(path, "");
+    const first = (await linuxHost.identity(path)) ?? assert.fail();
+    assert.equal(await linuxHost.look(path, first), "present");
+    await writeFile(join(folder, "next"), "");
+    await rename(join(folder, "next"), path);
+    assert.equal(await linuxHost.look(path, first), "gone");
+    // the file under a mount, or a mount on the file that could not be seen before
+    const own = (await linuxHost.identity("/proc/self/ns/net")) ?? assert.fail();
+    assert.equal(await linuxHost.look(path, own), "present");
+    // the number of a process comes again, and says nothing of the namespace that another one had
+    const [device] = own.split(":");
+    assert.equal(await linuxHost.look("/proc/self/ns/net", own), "present");
+    assert.equal(await linuxHost.look("/proc/self/ns/net", `${device}:1`), "unknown");
+    await symlink("/proc/self/ns/net", join(folder, "link"));
+    assert.equal(await linuxHost.look(join(folder, "link"), `${device}:1`), "unknown");
   });
 
   it("knows one thing by two paths", async () => {

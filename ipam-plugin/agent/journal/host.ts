@@ -12,7 +12,8 @@ export type Presence = "present" | "gone" | "unknown";
 
 /** What the agent looks at on its host. */
 export interface Host {
-  look(path: string): Promise<Presence>;
+  /** `was`: the identity of what is looked for, where it is known. Another thing at its path is not it. */
+  look(path: string, was?: string): Promise<Presence>;
   /** What the path leads to, by device and inode; undefined when it leads nowhere. */
   identity(path: string): Promise<string | undefined>;
   /** The file's text. Rejects with the error of the file system. */
@@ -21,11 +22,13 @@ export interface Host {
 
 /** The host as this process sees it. */
 export const linuxHost: Host = {
-  async look(path) {
+  async look(path, was) {
     const seen = outcomeOf(path);
-    if (typeof seen !== "string") return "present";
     if (seen === "hidden") return "unknown";
+    const isThere = seen !== "absent";
+    if (isThere && !isAnother(identityIn(seen), was)) return "present";
     if (isOfProcess(path) || isOfProcess(targetOf(path))) return "unknown";
+    if (isThere) return "gone";
     return (await identityOf(dirname(path))) === undefined ? "unknown" : "gone";
   },
   identity: identityOf,
@@ -63,5 +66,21 @@ function outcomeOf(path: string): BigIntStats | "absent" | "hidden" {
 
 async function identityOf(path: string): Promise<string | undefined> {
   const seen = outcomeOf(path);
-  return typeof seen === "string" ? undefined : `${seen.dev}:${seen.ino}`;
+  return typeof seen === "string" ? undefined : identityIn(seen);
+}
+
+function identityIn({ dev, ino }: BigIntStats): string {
+  return `${dev}:${ino}`;
+}
+
+/**
+ * Of one file system, and not the same there. A namespace is mounted on a file: who did not see the mount then, or does not see it
+ * now, sees the file, which says nothing of the namespace. The same number may be another one's, too, when the first is gone.
+ */
+function isAnother(now: string, was: string | undefined): boolean {
+  return was !== undefined && was !== now && deviceOf(was) === deviceOf(now);
+}
+
+function deviceOf(identity: string): string | undefined {
+  return identity.split(":", 1)[0];
 }

@@ -13,6 +13,11 @@ import { Journal } from "./journal.ts";
 import { BLOCK_STEPS, BLOCKS } from "./owned-blocks.ts";
 
 const SCOPE = { network: "net", dataDir: "/var/lib/cni/networks" };
+const BEFORE_NETNS_ID =
+  `network data_dir container_id interface state source addresses routes dns netns netns_seen pod_namespace
+  pod_name pod_uid claim start_ns attached_at boot_id detached_at deadline_ns notice_pending pool`.split(
+    /\s+/,
+  );
 const AT = { now: 1_700_000_000_000, deadlineNs: 5n, bootId: "boot-1" };
 
 function attachment(containerID: string, changes: Partial<Attachment> = {}): Attachment {
@@ -158,6 +163,24 @@ describe("journal", () => {
       code: "STATE_CORRUPT",
       message: "a position of net is no address",
     });
+  });
+});
+
+describe("what was at an attachment's network namespace", () => {
+  setUp();
+
+  it("is kept, and not by a version that does not know of it", async () => {
+    const known = attachment("a", { netnsSeen: "4:4026532978" });
+    const others = [attachment("b"), attachment("c", { netnsSeen: false })];
+    await open().write({ put: [known, ...others] });
+    database.close();
+    const journal = open();
+    assert.deepEqual(journal.load().attachments, [known, ...others]);
+    const columns = BEFORE_NETNS_ID.join();
+    await database.write((sql) =>
+      sql.run(`INSERT OR REPLACE INTO attachments (${columns}) SELECT ${columns} FROM attachments`),
+    );
+    assert.deepEqual(journal.load().attachments, [{ ...known, netnsSeen: true }, ...others]);
   });
 });
 

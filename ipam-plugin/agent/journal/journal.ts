@@ -5,8 +5,8 @@ import type { Random } from "../../../allocator/base/ports.ts";
 import { parseAddress } from "../../../allocator/ip/address.ts";
 import type { Database } from "../../../allocator/store/sqlite/database.ts";
 import { integerOf, type Row, type Sql, textColumn } from "../../../allocator/store/sqlite/sql.ts";
-import type { IpamResult } from "../../cni/result.ts";
-import { type Attachment, type AttachmentId, type Position, SOURCES } from "./attachment.ts";
+import type { Attachment, AttachmentId, Position } from "./attachment.ts";
+import { decode, encode, NETNS_STEPS, PUT, primaryKey } from "./attachment-row.ts";
 import {
   BLOCK_STEPS,
   BLOCKS,
@@ -69,9 +69,6 @@ const POSITION = "SELECT at FROM journal_position";
 const ADVANCE = `INSERT INTO journal_position (one, at) VALUES (1, 1)
   ON CONFLICT (one) DO UPDATE SET at = at + 1 RETURNING at`;
 
-const PUT = `INSERT OR REPLACE INTO attachments (network, data_dir, container_id, interface, state, source, addresses,
-  routes, dns, netns, netns_seen, pod_namespace, pod_name, pod_uid, claim, start_ns, attached_at, boot_id,
-  detached_at, deadline_ns, notice_pending, pool) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const PUT_POSITION =
   "INSERT OR REPLACE INTO positions (network, data_dir, range_set, address) VALUES (?, ?, ?, ?)";
 const AT = "network = ? AND data_dir = ? AND container_id = ? AND interface = ?";
@@ -111,6 +108,7 @@ export class Journal {
     database.migrate("journal id", ID_STEPS);
     database.migrate(BLOCKS, BLOCK_STEPS, PARTED);
     database.migrate("journal position", POSITION_STEPS);
+    database.migrate("journal network namespaces", NETNS_STEPS);
   }
 
   /** What this journal is told from others by, made when it is asked for first. On the disk when this resolves. */
@@ -195,102 +193,10 @@ export class Journal {
   }
 }
 
-function primaryKey({ scope, containerID, interface: name }: AttachmentId): readonly string[] {
-  return [scope.network, scope.dataDir, containerID, name];
-}
-
-function encode(attachment: Attachment): readonly (string | number)[] {
-  const { state, source, result, netns, netnsSeen, pod, claim = "", pool = "" } = attachment;
-  return [
-    ...primaryKey(attachment),
-    state,
-    source === "block" ? "ranges" : source,
-    JSON.stringify(result.addresses),
-    JSON.stringify(result.routes),
-    JSON.stringify(result.dns),
-    netns,
-    Number(netnsSeen),
-    pod?.namespace ?? "",
-    pod?.name ?? "",
-    pod?.uid ?? "",
-    claim,
-    String(attachment.startNs),
-    attachment.attachedAt,
-    attachment.bootId,
-    attachment.detachedAt,
-    String(attachment.deadlineNs),
-    Number(attachment.noticePending),
-    pool,
-  ];
-}
-
-function decode(row: Row): Attachment {
-  const place = {
-    scope: { network: textColumn(row, "network"), dataDir: textColumn(row, "data_dir") },
-    containerID: textColumn(row, "container_id"),
-    interface: textColumn(row, "interface"),
-  };
-  const pod = {
-    namespace: textColumn(row, "pod_namespace"),
-    name: textColumn(row, "pod_name"),
-    uid: textColumn(row, "pod_uid"),
-  };
-  const claim = textColumn(row, "claim");
-  const pool = textColumn(row, "pool");
-  const source = pool === "" ? SOURCES.find((known) => known === textColumn(row, "source")) : "block";
-  if (source === undefined) throw corrupt(place, "source");
-  return {
-    ...place,
-    state: textColumn(row, "state") === "attached" ? "attached" : "detached",
-    source,
-    result: decodeResult(row, place),
-    netns: textColumn(row, "netns"),
-    netnsSeen: integerOf(row, "netns_seen") !== 0,
-    ...(pod.name === "" ? {} : { pod }),
-    ...(claim === "" ? {} : { claim }),
-    ...(pool === "" ? {} : { pool }),
-    startNs: decodeNs(row, "start_ns", place),
-    attachedAt: integerOf(row, "attached_at"),
-    bootId: textColumn(row, "boot_id"),
-    detachedAt: integerOf(row, "detached_at"),
-    deadlineNs: decodeNs(row, "deadline_ns", place),
-    noticePending: integerOf(row, "notice_pending") !== 0,
-  };
-}
-
-/** Written by this file alone, so only what would lead to a wrong address is looked at. */
-function decodeResult(row: Row, place: AttachmentId): IpamResult {
-  try {
-    const result: IpamResult = {
-      addresses: JSON.parse(textColumn(row, "addresses")),
-      routes: JSON.parse(textColumn(row, "routes")),
-      dns: JSON.parse(textColumn(row, "dns")),
-    };
-    if (result.addresses.every(({ address }) => parseAddress(address) === address)) return result;
-  } catch {
-    // reported below, like an address that is none
-  }
-  throw corrupt(place, "addresses");
-}
-
-function decodeNs(row: Row, column: string, place: AttachmentId): bigint {
-  const text = textColumn(row, column);
-  if (!/^\d+$/.test(text)) throw corrupt(place, column);
-  return BigInt(text);
-}
-
 function decodePosition(row: Row): Position {
   const address = parseAddress(textColumn(row, "address"));
   const scope = { network: textColumn(row, "network"), dataDir: textColumn(row, "data_dir") };
   if (address === undefined)
     throw new BerthError("STATE_CORRUPT", `a position of ${scope.network} is no address`);
   return { scope, rangeSet: integerOf(row, "range_set"), address };
-}
-
-function corrupt({ scope, containerID, interface: name }: AttachmentId, column: string): BerthError {
-  return new BerthError(
-    "STATE_CORRUPT",
-    `the journal's ${column} of container ${containerID}, interface ${name}, network ${scope.network} cannot be read; restore it from a backup`,
-    { details: { containerID, interface: name, network: scope.network } },
-  );
 }

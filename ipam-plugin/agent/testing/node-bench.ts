@@ -35,13 +35,17 @@ export class PlainHost implements Host {
   readonly unknown = new Set<string>();
   readonly files = new Map<string, string>(); // path -> text
 
-  async look(path: string): Promise<Presence> {
+  /** How often what is at the path was made anew. */
+  readonly renewals = new Map<string, number>();
+
+  async look(path: string, was?: string): Promise<Presence> {
     if (this.unknown.has(path)) return "unknown";
-    return this.present.has(path) ? "present" : "gone";
+    const now = await this.identity(path);
+    return now === undefined || (was !== undefined && was !== now) ? "gone" : "present";
   }
 
   async identity(path: string): Promise<string | undefined> {
-    return this.present.has(path) ? `inode of ${path}` : undefined;
+    return this.present.has(path) ? `${path} ${this.renewals.get(path) ?? 0}` : undefined;
   }
 
   async read(path: string): Promise<string> {
