@@ -5,21 +5,14 @@ import { familyOf } from "../../../allocator/ip/address.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
 import { atLeast } from "../../cni/versions.ts";
-import { placeOf } from "../claims/claim-place.ts";
 import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
 import { orAborted, within } from "../claims/deadline.ts";
-import {
-  type Attachment,
-  attachmentKey,
-  keyOf,
-  nameOf,
-  networkOf,
-  tombstoneFor,
-} from "../journal/attachment.ts";
+import { type Attachment, attachmentKey, keyOf, tombstoneFor } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
 import { requestedMac } from "./reserved-mac.ts";
+import { findTaken } from "./taken-on-node.ts";
 import { judgeTakeover } from "./takeover.ts";
 import { unknownSandbox } from "./unknown-sandbox.ts";
 
@@ -248,34 +241,6 @@ function stillUsed(claim: string, { containerID }: { readonly containerID: strin
     claim,
     `container ${containerID} of another pod still uses it; it is free after that one's DEL`,
   );
-}
-
-/**
- * An address of the claim that something else on this node has: pool and host-local ranges of the network overlap,
- * or a sandbox of any network still has it from a claim that is not its pod's any more. */
-function findTaken(
-  bound: ClaimResult,
-  addRequest: AddRequest,
-  { services, superseded }: { services: AgentServices; superseded: readonly Attachment[] },
-): Refusal | undefined {
-  const space = services.attachments.space(addRequest.scope);
-  const ours = new Set(superseded.map(attachmentKey));
-  for (const { address } of bound.addresses) {
-    const others = services.attachments.placesOf(address).filter((id) => !isApart(id, bound, services));
-    const holder = [space.holderOf(address), ...others].find((id) => id !== undefined && !ours.has(id));
-    if (holder === undefined) continue;
-    const words = `${address} is in use on this node: ${nameOf(holder)} has it in network ${networkOf(holder)}; delete that one, or keep pools and ipam.ranges apart`;
-    return refuse("ADDRESS_TAKEN", words, { address });
-  }
-  return undefined;
-}
-
-/** Networks in different etcds are on different wires: an address is one only within an etcd. */
-function isApart(id: string, { claim = "" }: ClaimResult, services: AgentServices): boolean {
-  const other = services.attachments.at(id)?.claim;
-  const [here, there] = [placeOf(claim).etcd, other === undefined ? undefined : placeOf(other).etcd];
-  const inEtcds = services.sharedNetworks?.hasOwn === true || (here !== undefined && there !== undefined);
-  return other !== undefined && inEtcds && here !== there;
 }
 
 function busy(claim: string | undefined, words: string): Refusal {
