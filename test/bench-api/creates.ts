@@ -95,6 +95,7 @@ function lanesOf([near, far]: readonly Site[], { counts }: Size): readonly Lane[
     lane(near, "berth", most, REPLICAS),
     lane(near, "bare", most, REPLICAS),
     lane(far, "bare", most),
+    lane(far, "watched", most),
     lane(far, "berth", most),
   ];
 }
