@@ -7,7 +7,7 @@ import { assertClean } from "../../test/support/assert-audit.ts";
 import { addrs, bindingTo, DB_POOL, granted, NOW, poolRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { isRefusal } from "../base/errors.ts";
-import { HOLD_TIMEOUT_MS } from "../lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS } from "../lifecycle/hold.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import type { Claim } from "../model/claim.ts";
 import { settleAnswer } from "./admitted-pod.ts";

@@ -36,30 +36,6 @@ export interface BindingEvidence {
   readonly holderThere?: boolean;
 }
 
-/** A claim is held this long for a pod that does not exist yet. */
-export const HOLD_TIMEOUT_MS = 120_000;
-
-/**
- * Whether the pod that the claim is held for will not come; `livePodUID`: of the pod that is there and has not ended. One that was
- * met and is gone, or has ended, does not come back; one that nobody has met has its time.
- */
-export function isHoldExpired(
-  { podUID, since }: Pick<Binding, "podUID" | "since">,
-  livePodUID: string | undefined,
-  now: number,
-): boolean {
-  if (podUID !== "") return livePodUID !== podUID;
-  return livePodUID === undefined && now - since >= HOLD_TIMEOUT_MS;
-}
-
-/**
- * The hold as a host has to take it, where admission writes the pod's name and UID into it a moment before it keeps the pod itself: that
- * a pod with a UID is not there proves nothing yet.
- */
-export function asUnmet({ since }: Pick<Binding, "since">): Pick<Binding, "podUID" | "since"> {
-  return { podUID: "", since };
-}
-
 export type BindPlan =
   | { readonly kind: "bound" }
   | { readonly kind: "bind"; readonly binding: Binding }

@@ -13,7 +13,8 @@ import {
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
 import { formatAddresses, formatHolding, namesOf } from "../model/interfaces.ts";
 import type { AddressConstraints } from "../planning/plan.ts";
-import { deletionPending, HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
+import { deletionPending, isDetached } from "./bind.ts";
+import { HOLD_TIMEOUT_MS } from "./hold.ts";
 
 /** Why the claim is not for this identity, or for nobody any more. */
 export function claimConflict(claim: Claim | undefined, identity: Identity): Refusal | undefined {

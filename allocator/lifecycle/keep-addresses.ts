@@ -9,7 +9,7 @@ import type { Plan } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
 import { acquireAll, afterLoss, holdCandidate, lossOf, rollback } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved } from "./allocation-request.ts";
-import { HOLD_TIMEOUT_MS } from "./bind.ts";
+import { HOLD_TIMEOUT_MS } from "./hold.ts";
 
 /** The answer for a claim that has all that is asked for. */
 export function heldAddresses(claim: Stored<"claim">): Reserved {

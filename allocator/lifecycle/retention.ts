@@ -8,8 +8,9 @@ import { workloadOf } from "../model/claim-workload.ts";
 import type { ClusterState, PodState, WorkloadRef } from "../model/cluster-state.ts";
 import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
-import { HOLD_TIMEOUT_MS, isDetached } from "./bind.ts";
+import { isDetached } from "./bind.ts";
 import { hadPodOrIsRetained, isDeclined, neededBy } from "./claim-owner.ts";
+import { HOLD_TIMEOUT_MS } from "./hold.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
 export interface OwnerState {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isRefusal } from "../../allocator/base/errors.ts";
-import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { bindingTo, claimRecord, NOW } from "../../test/support/fixtures.ts";
 import { pod } from "../../test/support/objects.ts";

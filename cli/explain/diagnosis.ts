@@ -2,13 +2,8 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { isExempt, MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
-import {
-  asUnmet,
-  type BindingEvidence,
-  type BindTarget,
-  isHoldExpired,
-  planBind,
-} from "../../allocator/lifecycle/bind.ts";
+import { type BindingEvidence, type BindTarget, planBind } from "../../allocator/lifecycle/bind.ts";
+import { asUnmet, isHoldExpired } from "../../allocator/lifecycle/hold.ts";
 import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Finding } from "../../allocator/gc/finding.ts";
-import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { PodState, WorkloadAnswer } from "../../allocator/model/cluster-state.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Address } from "../../allocator/ip/address.ts";
-import { HOLD_TIMEOUT_MS, isDetached } from "../../allocator/lifecycle/bind.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { type Block, holesOf } from "../../allocator/model/block.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";

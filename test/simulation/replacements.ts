@@ -2,7 +2,7 @@
 // A controller makes a pod anew when the last one has ended, and leaves that one where it is.
 
 import { isRefusal } from "../../allocator/base/errors.ts";
-import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { slotName } from "../../allocator/model/identity.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms by the one true time: what is held is kept for its time, what cools is free when that is over.
-import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";

@@ -13,8 +13,8 @@ import {
 import { fallenBack } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
-import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/bind.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey, hadPod } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";

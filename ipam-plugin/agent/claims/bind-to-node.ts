@@ -2,7 +2,8 @@
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
-import { asUnmet, type BindingEvidence, bind, isHoldExpired } from "../../../allocator/lifecycle/bind.ts";
+import { type BindingEvidence, bind } from "../../../allocator/lifecycle/bind.ts";
+import { asUnmet, isHoldExpired } from "../../../allocator/lifecycle/hold.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type BindingEvidence, type BindTarget, HOLD_TIMEOUT_MS } from "../../../allocator/lifecycle/bind.ts";
+import type { BindingEvidence, BindTarget } from "../../../allocator/lifecycle/bind.ts";
+import { HOLD_TIMEOUT_MS } from "../../../allocator/lifecycle/hold.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { attachmentOf, bindingTo, claimRecord, NOW } from "../../../test/support/fixtures.ts";
 import type { ObservedPod } from "../../cluster-state/observed-objects.ts";

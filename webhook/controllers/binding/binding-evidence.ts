@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../../../allocator/base/errors.ts";
-import {
-  type BindingEvidence,
-  type BindTarget,
-  isHoldExpired,
-  planBind,
-} from "../../../allocator/lifecycle/bind.ts";
+import { type BindingEvidence, type BindTarget, planBind } from "../../../allocator/lifecycle/bind.ts";
+import { isHoldExpired } from "../../../allocator/lifecycle/hold.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Informers } from "../../cluster-state/informers.ts";
