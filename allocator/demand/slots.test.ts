@@ -14,7 +14,7 @@ import { bind } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
 import { settleAnswer } from "./admitted-pod.ts";
-import { describeDryRun } from "./allocation-dry-run.ts";
+import { describeDryRun, dryRun } from "./allocation-dry-run.ts";
 import { allocateSlot, dryRunSlot } from "./slots.ts";
 
 const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");
@@ -240,6 +240,20 @@ describe("a set of four", () => {
     assert.deepEqual([second.slot, second.token === first.token], ["web-slot-0", false]);
     const late = { name: "web-late", uid: "u", node: "node-a", token: first.token };
     assert.match(refusalOf(await bind(world.context, "shop/web-slot-0", late, NO_PROOF)), /^CLAIM_BUSY: /);
+  });
+
+  it("follows a list that was edited while a pod waits, and takes the slot again when that one never came", async () => {
+    await using world = await opened();
+    assert.equal(await slotOf(world, entries("10.20.0.70")), "web-slot-0");
+    const edited = entries("10.20.0.80");
+    const [allocation = assert.fail()] = slotsFor(world, edited);
+    assert.equal(
+      (await dryRun(world.context, allocation)).kind,
+      "dry-run",
+      "the workload may be edited meanwhile",
+    );
+    world.clock.advance(120_000);
+    assert.equal(await slotOf(world, edited), "web-slot-0");
   });
 
   it("passes over an address that somebody else has", async () => {

@@ -2,17 +2,11 @@
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import { refuseAddress } from "../ip/mac.ts";
-import {
-  type Binding,
-  type Claim,
-  type ClaimKey,
-  claimKey,
-  type Identity,
-  isReserved,
-} from "../model/claim.ts";
+import { type Claim, type ClaimKey, claimKey, type Identity, isReserved } from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
 import { formatAddresses, formatHolding, namesOf } from "../model/interfaces.ts";
 import type { AddressConstraints } from "../planning/plan.ts";
+import type { AllocationRequest } from "./allocation-request.ts";
 import { deletionPending, isDetached } from "./bind.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
 
@@ -186,15 +180,12 @@ function wanted({
 }
 
 /**
- * Whoever holds the slot of a set was told its addresses: nobody changes them under him. `instead` is the token
+ * Whoever holds the slot of a set was told its addresses: nobody changes them under him. `replacesToken` is the token
  * of a hold that had expired.
  */
-export function heldByOtherPod(
-  claim: Claim | undefined,
-  requester: { readonly identity: Identity; readonly instead?: string; readonly hold?: Binding },
-): Refusal | undefined {
+export function heldByOtherPod(claim: Claim | undefined, requester: AllocationRequest): Refusal | undefined {
   const { node = "", token = "" } = claim?.binding ?? {};
-  const isMine = token === (requester.instead ?? requester.hold?.token);
+  const isMine = token === (requester.replacesToken ?? requester.hold?.token);
   if (claim === undefined || requester.identity.slot === undefined || node !== "" || token === "" || isMine)
     return undefined;
   return isHeldForAnother(claim);

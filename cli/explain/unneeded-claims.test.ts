@@ -74,6 +74,16 @@ describe("berthctl check of who needs a claim", () => {
     assert.equal(await checked(t, LEAKED, [web, podObject("web-a", "Running")]), SOUND);
   });
 
+  it("says nothing where the next pod of the name was admitted with the claim, and is not scheduled yet", async (t) => {
+    const named = { ...LEAKED, name: "web-a", identity: { kind: "Pod", apiVersion: "v1", name: "web-a" } };
+    const next = (claim: string) => ({
+      ...pod("web-a", { uid: "next", annotations: { "berth.dev/claim": claim } }),
+      status: { phase: "Pending" },
+    });
+    assert.equal(await checked(t, named, [next("web-a")]), SOUND);
+    assert.match(await checked(t, named, [next("c-another")]), /^pending +unneeded /);
+  });
+
   it("finds the claim of a pod's name that the pod does without, having another", async (t) => {
     const { binding: _, ...rest } = LEAKED;
     const named = { ...rest, name: "web-a", identity: { kind: "Pod", apiVersion: "v1", name: "web-a" } };

@@ -83,7 +83,9 @@ async function isNeeded(claim: Claim, sources: Sources): Promise<boolean> {
   const { namespace, name, binding } = claim;
   const podName = binding?.podName ?? "";
   const pod = await sources.pod(namespace, podName === "" ? name : podName);
-  const isItsPod = binding?.podUID ? binding.podUID === pod?.uid : !hasAnother(pod, name);
+  // the next pod of the name, which was admitted with the claim, has it once it is scheduled
+  const isNext = pod?.annotations[ASSIGNED_CLAIM] === name;
+  const isItsPod = binding?.podUID ? binding.podUID === pod?.uid || isNext : !hasAnother(pod, name);
   if (pod !== undefined && !pod.ended && isItsPod) return true;
   return await isWanted(claim, sources);
 }

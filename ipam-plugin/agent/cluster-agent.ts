@@ -30,6 +30,7 @@ import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import { Journal } from "./journal/journal.ts";
 import { KnownEtcds } from "./journal/known-etcds.ts";
 import { isStillThere, type RecordOf, type RuntimeRecords } from "./journal/runtime-records.ts";
+import type { UnreadRecords } from "./journal/unread-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
@@ -44,6 +45,8 @@ interface NodeAgentOptions {
   readonly bootId: string;
   /** What the runtime says of this node's sandboxes. */
   readonly runtimeRecords: RuntimeRecords;
+  /** What it says nothing of, though it has a record. */
+  readonly unreadRecords: UnreadRecords;
   /** And of one of them; absent: nothing. */
   readonly recordOf?: RecordOf;
   /** What host-local gave away before its network was Berth's. */
@@ -134,7 +137,8 @@ function followNode(options: NodeAgentOptions, connection: Connection): Followed
     ...(options.dialects === undefined ? {} : { dialects: options.dialects }),
     ...(options.recordOf === undefined ? {} : { recordOf: options.recordOf }),
     recorded: new RecordedSandboxes({
-      ...{ records: options.runtimeRecords, isStillThere, host: linuxHost, node, bootId: options.bootId },
+      ...{ records: options.runtimeRecords, unread: options.unreadRecords, isStillThere },
+      ...{ host: linuxHost, node, bootId: options.bootId },
     }),
     reports: new StatusWriter({ store, node, clock }),
     livePod: podsOf(bounded),

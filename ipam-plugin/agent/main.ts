@@ -22,6 +22,7 @@ import { adopt } from "./journal/adopt.ts";
 import { linuxHost } from "./journal/host.ts";
 import { leasesOn } from "./journal/host-local-leases.ts";
 import { recordOf, recordsIn } from "./journal/runtime-records.ts";
+import { unreadRecordsIn } from "./journal/unread-records.ts";
 import { serveProbes } from "./probes.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
@@ -81,7 +82,8 @@ async function serve(config: AgentConfig): Promise<void> {
   const { dialects, refusalsNameAll, etcdCertificates } = config;
   const etcd = etcdCertificates === undefined ? {} : { etcdCertificates };
   const here = { node, connection, database, socketPath, bootId, dialects, refusalsNameAll, ...etcd };
-  const runtime = { runtimeRecords, recordOf: recordOf(resultFolders) };
+  const unreadRecords = unreadRecordsIn(resultFolders, linuxHost);
+  const runtime = { runtimeRecords, unreadRecords, recordOf: recordOf(resultFolders) };
   const agent = await startNodeAgent({ ...here, ...runtime, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;

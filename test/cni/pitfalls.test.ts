@@ -107,7 +107,7 @@ describe("pitfalls", () => {
     await caller.del({ cid: "../../evil" });
     await caller.del({ ifname: "../eth0" });
     const spool = join(agent.folder, "run", "spool");
-    for (const name of await readdir(spool)) assert.match(name, /^\d{20}-\d+\.del$/);
+    for (const name of await readdir(spool)) assert.match(name, /^\d{20}-\d+-[0-9a-f-]{36}\.del$/);
     assert.deepEqual((await readdir(join(agent.folder, "run"))).sort(), ["agent.sock.journal", "spool"]);
     await agent.start();
     assert.deepEqual(agent.held, ["10.1.2.2"]);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +36,8 @@ export class TestingAgent {
   /** ADDs that came as far as the gate. */
   atGate = 0;
   readonly #claimSource: ClaimSource;
-  #bootId = "boot-1";
+  /** The machine's own, as long as it is not rebooted: the client writes that into the names of spooled files. */
+  #bootId = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   #agent: Agent | undefined;
   #database: Database | undefined;
 

@@ -7,7 +7,7 @@ import { type CniError, fromRefusal } from "../../cni/errors.ts";
 import { atLeast } from "../../cni/versions.ts";
 import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
 import { orAborted, within } from "../claims/deadline.ts";
-import { type Attachment, attachmentKey, keyOf, tombstoneFor } from "../journal/attachment.ts";
+import { type Attachment, attachmentKey, keyOf, lookForNetns, tombstoneFor } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
@@ -191,8 +191,8 @@ async function supersedeOthers(
 ): Promise<readonly Attachment[] | Refusal> {
   const { attachments } = services;
   const superseded: Attachment[] = [];
-  const unknown = await unknownSandbox(claim, services);
-  if (unknown !== undefined && isAnothers(unknown, addRequest)) return stillUsed(claim, unknown);
+  const unknown = await unknownSandbox(claim, services, (sandbox) => isAnothers(sandbox, addRequest));
+  if (unknown !== undefined) return stillUsed(claim, unknown);
   for (const other of attachments.ofClaim(claim)) {
     const verdict = judgeTakeover(other, addRequest, await mayBeUp(other, services), interfaces);
     if (verdict === "beside") continue;
@@ -224,8 +224,8 @@ async function waitForDetachment(
 }
 
 /** A sandbox that cannot be checked counts as up: two sandboxes with one address are worse than one that waits. */
-async function mayBeUp({ netns, netnsSeen }: Attachment, { host }: AgentServices): Promise<boolean> {
-  return !netnsSeen || (await host.look(netns)) !== "gone";
+async function mayBeUp(other: Attachment, { host }: AgentServices): Promise<boolean> {
+  return other.netnsSeen === false || (await lookForNetns(other, host)) !== "gone";
 }
 
 /** Of the same pod, the kubelet has stopped it before it asks again. */

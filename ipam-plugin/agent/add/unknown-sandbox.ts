@@ -14,10 +14,11 @@ export async function unknownSandbox(
     host,
     bootId,
   }: Pick<AgentServices, "attachments" | "claimSource" | "host" | "bootId">,
+  counts: (sandbox: ClaimAttachment) => boolean = () => true,
 ): Promise<ClaimAttachment | undefined> {
   for (const sandbox of await claimSource.lastSandboxes(claim)) {
     const { netns, bootID } = sandbox;
-    if (netns === undefined || bootID !== bootId || attachments.knows(sandbox)) continue;
+    if (netns === undefined || bootID !== bootId || attachments.knows(sandbox) || !counts(sandbox)) continue;
     if ((await host.look(netns)) !== "gone") return sandbox;
   }
   return undefined;

@@ -41,7 +41,12 @@ export async function ifUnused(
   await services.locks.run(`claim\0${claim}`, async () => {
     if (services.attachments.ofClaim(claim).length > 0) return;
     const unknown = await unknownSandbox(claim, services);
-    if (unknown === undefined) return await work();
+    if (unknown === undefined) {
+      const reason = await services.claimSource.unknowable?.((one) => services.attachments.knows(one));
+      if (reason === undefined) return await work();
+      services.log.warn("claim is kept, as it is not known whether a sandbox has it", { claim, reason });
+      return;
+    }
     const { containerID, netns } = unknown;
     services.log.warn("claim is kept for a sandbox that is up and not in the journal", {
       claim,

@@ -89,6 +89,9 @@ export interface ClaimMatch {
   readonly interfaces?: readonly string[];
 }
 
+/** Whether the journal has anything of that interface of that container. */
+export type IsKnown = (sandbox: Pick<AttachmentKey, "containerID" | "interface">) => boolean;
+
 /**
  * What the agent asks of whoever keeps the claims: the allocator in the same process on the embedded stack, the
  * watch of this node's claims in a cluster.
@@ -120,6 +123,8 @@ export interface ClaimSource {
   detached(notice: SandboxEnd): Promise<void>;
   /** Sandboxes of this node that were reported to have the claim, and not to have ended, so far as is known. */
   lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]>;
+  /** Why it is not known whether there are more of them, in words; undefined, or absent: it is. `isKnown`: to the journal. */
+  unknowable?(isKnown: IsKnown): Promise<string | undefined>;
   /** Claims that count as in use on this node, so far as is known: as namespace/name. */
   inUse(): readonly string[];
   /**

@@ -14,6 +14,7 @@ import type { NodePod } from "../claims/cluster/node-cache.ts";
 import { NodeClaims } from "../claims/cluster/node-claims.ts";
 import { StatusWriter } from "../claims/cluster/status-writer.ts";
 import type { RecordState } from "../journal/runtime-records.ts";
+import type { UnreadRecord } from "../journal/unread-records.ts";
 import { PlainView } from "./plain-view.ts";
 
 export const NODE = "node-a";
@@ -42,6 +43,8 @@ export class NodeWorld {
   runtimeRecord: RecordState = "unkept";
   /** By the runtime's records at the start: address -> sandbox. */
   readonly recorded = new Map<string, ClaimAttachment>();
+  /** A record of the runtime's that says nothing. */
+  unread: UnreadRecord | undefined;
   /** What a live look at a pod throws, while it is set. */
   fault: Error | undefined;
 
@@ -74,6 +77,7 @@ export class NodeWorld {
           return sandbox === undefined ? [] : [sandbox];
         },
         journalled: () => {},
+        unreadable: async () => this.unread,
       },
       hasBlocks: (pool) => this.blockPools.has(pool),
       allPools: () => this.allPools,

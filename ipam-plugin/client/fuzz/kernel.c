@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Descriptors of this world, beside 0, 1 and 2. */
-enum { SOCKET = 70, FOLDER = 71, RELEASE = 72 };
+enum { SOCKET = 70, FOLDER = 71, RELEASE = 72, BOOT = 73 };
 /* Later transfers come whole, or 4 MiB byte by byte would take all the time there is. */
 enum { IN_PIECES = 48, HEARD_BY_THE_DEAF = 300, FEW = 4 };
 static const uint64_t A_MINUTE_NS = 60000000000u;
@@ -108,6 +108,12 @@ int fuzz_poll(struct pollfd *watched, nfds_t count, int timeout) {
 }
 
 ssize_t fuzz_read(int fd, void *into, size_t length) {
+  if (fd == BOOT) {
+    static const char id[] = "11111111-2222-3333-4444-555555555555\n";
+    require(length < sizeof id, "no more than an id is read");
+    memcpy(into, id, length);
+    return world.transfers % 3 == 1 ? (ssize_t)length / 2 : (ssize_t)length;
+  }
   require(fd == STDIN_FILENO, "only stdin is read");
   return take(&world.input, into, length);
 }
@@ -198,7 +204,7 @@ int fuzz_fcntl(int fd, int command, ...) {
 }
 
 int fuzz_close(int fd) {
-  require(fd == SOCKET || fd == FOLDER || fd == RELEASE, "only what it has opened is closed");
+  require(fd == SOCKET || fd == FOLDER || fd == RELEASE || fd == BOOT, "only what it has opened is closed");
   return fd == RELEASE ? disk() : 0;
 }
 
@@ -215,6 +221,10 @@ int fuzz_mkdir(const char *path, mode_t mode) {
 }
 
 int fuzz_open(const char *path, int flags, ...) {
+  if (strncmp(path, "/proc/", 6) == 0) {
+    require(strcmp(path, "/proc/sys/kernel/random/boot_id") == 0 && flags == (O_RDONLY | O_CLOEXEC), "the boot is read");
+    return world.transfers % 3 == 0 ? fail(EACCES) : BOOT;
+  }
   require((flags & (O_CREAT | O_NOFOLLOW | O_DIRECTORY)) == (O_NOFOLLOW | O_DIRECTORY), "a folder, no link");
   const size_t length = strlen(path);
   require(length < PATH_MAX, "the path is bounded");

@@ -97,6 +97,10 @@ describe("a claim without a sandbox", () => {
     await settle();
     assert.equal(await node.status("a"), "not reported");
     host.present.delete(seen.netns);
+    node.unread = { path: "/r/net-box-a-eth0", containerID: "box-a", interface: "eth0" };
+    await settle();
+    assert.equal(await node.status("a"), "not reported", "what cannot be read is not known, and not gone");
+    node.unread = undefined;
     await settle();
     assert.match(await node.status("a"), /^Detached /);
   });

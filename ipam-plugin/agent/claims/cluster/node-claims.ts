@@ -15,6 +15,7 @@ import type {
   ClaimMatch,
   ClaimResult,
   ClaimSource,
+  IsKnown,
   NoClaim,
   SandboxEnd,
   SandboxNotice,
@@ -41,7 +42,7 @@ interface NodeClaimsOptions {
   /** Whether the runtime has a record of its own of an attachment; absent: it has none. */
   readonly recordOf?: RecordOf;
   /** What the runtime knew at the start; absent: nothing. */
-  readonly recorded?: Pick<RecordedSandboxes, "of" | "journalled">;
+  readonly recorded?: Pick<RecordedSandboxes, "of" | "journalled" | "unreadable">;
   /** Which requests in other systems' words are for Berth; `all` of them if absent. */
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
@@ -137,6 +138,13 @@ export class NodeClaims implements ClaimSource {
     const { attachment } = record.status;
     const byStatus = attachment?.node === node && !attachment.detached ? [attachment] : [];
     return [...byStatus, ...((await recorded?.of(record)) ?? [])];
+  }
+
+  async unknowable(isKnown: IsKnown): Promise<string | undefined> {
+    const record = await this.#options.recorded?.unreadable(isKnown);
+    return (
+      record && `the runtime's record ${record.path} cannot be read; remove it once the container is gone`
+    );
   }
 
   inUse(): readonly string[] {

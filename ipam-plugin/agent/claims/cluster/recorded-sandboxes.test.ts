@@ -23,6 +23,7 @@ function recorded(
       over.read?.();
       return records;
     },
+    unread: async () => [{ path: "/r/net-c9-eth0", containerID: "c9", interface: "eth0" }],
     isStillThere: async ({ path }) => !removed.has(path),
     host: { look: async () => over.seen ?? "present" },
     node: "node-a",
@@ -73,6 +74,12 @@ describe("sandboxes that the runtime has records of", () => {
     assert.deepEqual(await found(), ["c1"]);
     removed.add(RECORD.path);
     assert.deepEqual(await found(), []);
+  });
+
+  it("are not known where a record says nothing, unless the journal knows its container", async () => {
+    const { sandboxes } = recorded([]);
+    assert.equal((await sandboxes.unreadable(() => false))?.path, "/r/net-c9-eth0");
+    assert.equal(await sandboxes.unreadable(({ containerID }) => containerID === "c9"), undefined);
   });
 
   it("are not known, not gone, where the records cannot be read, and are read again", async () => {

@@ -2,10 +2,13 @@
 import type { Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import type { Host } from "../../journal/host.ts";
 import { isFindable, type RuntimeRecord, type RuntimeRecords } from "../../journal/runtime-records.ts";
-import type { AttachmentKey } from "../claim-source.ts";
+import type { UnreadRecord, UnreadRecords } from "../../journal/unread-records.ts";
+import type { AttachmentKey, IsKnown } from "../claim-source.ts";
 
 interface RecordedSandboxesOptions {
   readonly records: RuntimeRecords;
+  /** Records of which it is not known whose they are. */
+  readonly unread: UnreadRecords;
   /** Whether the runtime has the record still. Throws when it cannot know. */
   readonly isStillThere: (record: RuntimeRecord) => Promise<boolean>;
   readonly host: Pick<Host, "look">;
@@ -42,6 +45,11 @@ export class RecordedSandboxes {
       found.push({ ...where, podUID, since: 0, detached: false });
     }
     return found;
+  }
+
+  /** A record of a container that the journal does not know and that cannot be read: it may be of any claim's sandbox. */
+  async unreadable(isKnown: IsKnown): Promise<UnreadRecord | undefined> {
+    return (await this.#options.unread()).find((record) => !isKnown(record));
   }
 
   /** The journal knows of it, and will know of its end: the record says nothing more. */

@@ -41,11 +41,11 @@ type HostState =
  * | its own                          | write; forgotten if it is not as this process has left it, and its containers' claims are not there |
  */
 export function hostStateOf(there: HostRecord | undefined, self: Self): HostState {
-  if (self.isForgotten && (there === undefined || there.journal === self.journal)) return "forgotten";
-  if (there === undefined) return "write";
+  const own = self.isForgotten ? "forgotten" : "write";
+  if (there === undefined) return own;
   if (there.journal !== self.journal) return there.fenced === undefined ? "another" : "write";
   if (there.fenced !== undefined) return self.isUsing ? "fenced" : "write";
-  return there.process !== self.process && self.wasThere ? "replaced" : "write";
+  return there.process !== self.process && self.wasThere ? "replaced" : own;
 }
 
 interface PresenceOptions {
@@ -165,13 +165,16 @@ export class Presence {
     const written = await registry.put(node, record, there?.revision ?? 0);
     if (written === "changed") return;
     this.#own = written;
-    this.#last = written.revision;
+    if (inUse !== undefined) this.#last = written.revision;
     this.#wasThere = true;
     this.#enter("write", written);
   }
 
   async #lacksOneOf(claims: readonly string[]): Promise<boolean> {
-    for (const claim of claims) if (!(await this.#options.hasClaim(claim))) return true;
+    for (const claim of claims) {
+      // its container may have ended, and the claim with it, while it was looked for
+      if (!(await this.#options.hasClaim(claim)) && this.#inUse?.().includes(claim) !== false) return true;
+    }
     return false;
   }
 
