@@ -72,6 +72,8 @@ export class Presence {
   #inUse: (() => readonly string[]) | undefined;
   #own: StoredHost | undefined;
   #wasThere = false;
+  /** A claim of a container of this host that is not in etcd; empty: none was missed. */
+  #missing = "";
   /** Revision of the record that this process wrote last. */
   #last: number | undefined;
   #state: HostState | undefined;
@@ -105,7 +107,7 @@ export class Presence {
       case "another":
         return `another host is called ${node} in etcd (journal ${journal.slice(0, 8)}); start this one with another --node, or, if that one is gone for good: berthctl --etcd URL fence ${node}`;
       case "forgotten":
-        return `etcd does not have what containers of host ${node} have: its data was lost, or is of an older backup, and others may be given their addresses; stop its containers, and it serves again by itself`;
+        return `etcd does not have what containers of host ${node} have (${this.#missing} for one): its data was lost, that claim was released by force, or is of an older backup, and others may be given their addresses; stop its containers, and it serves again by itself`;
       case "replaced":
         return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
       default:
@@ -156,7 +158,9 @@ export class Presence {
     const isUsing = inUse === undefined || inUse.length > 0;
     // as this process has left it, etcd is the one that it wrote into
     const isKnown = this.#last !== undefined && there?.revision === this.#last;
-    const isForgotten = !isKnown && (await this.#lacksOneOf(inUse ?? []));
+    const missing = isKnown ? undefined : await this.#missingOf(inUse ?? []);
+    this.#missing = missing ?? "";
+    const isForgotten = missing !== undefined;
     const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
     const state = hostStateOf(there?.record, self);
     if (state !== "write") return this.#enter(state, there);
@@ -170,12 +174,13 @@ export class Presence {
     this.#enter("write", written);
   }
 
-  async #lacksOneOf(claims: readonly string[]): Promise<boolean> {
+  /** The first claim of a container of this host that is not in etcd. */
+  async #missingOf(claims: readonly string[]): Promise<string | undefined> {
     for (const claim of claims) {
       // its container may have ended, and the claim with it, while it was looked for
-      if (!(await this.#options.hasClaim(claim)) && this.#inUse?.().includes(claim) !== false) return true;
+      if (!(await this.#options.hasClaim(claim)) && this.#inUse?.().includes(claim) !== false) return claim;
     }
-    return false;
+    return undefined;
   }
 
   #enter(state: HostState, there: StoredHost | undefined): void {
