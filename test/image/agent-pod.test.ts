@@ -54,6 +54,7 @@ describe("the agent in a pod without rights, called from its host", { skip: why 
   });
 
   it("sees the sandboxes of its host, those too that are made later", async () => {
+    await pod.hadNoPools();
     const agent = await pod.start();
     const netns = await sandboxes.make();
     const first = await runtime.add({ cid: "seen", netns });
@@ -73,6 +74,7 @@ describe("the agent in a pod without rights, called from its host", { skip: why 
   });
 
   it("tells an ADD that began before the DEL of its sandbox from a new one", async () => {
+    await pod.hadNoPools();
     await pod.start();
     const netns = await sandboxes.make();
     const late = await runtime.begin("ADD", { netns });

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { noBlocks } from "../../ipam-plugin/agent/blocks/block-source.ts";
+import { KnownPools } from "../../ipam-plugin/agent/blocks/known-pools.ts";
+import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
+import { createClock } from "../../system/clock.ts";
 import { chartProgram } from "../support/chart-program.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Archive } from "./archive.ts";
@@ -51,6 +58,16 @@ export class AgentPod {
     const text = JSON.stringify({ cniVersion: "1.0.0", name: network, plugins });
     writeFileSync(join(this.folder, "conflist", CONFLIST), text);
     return text;
+  }
+
+  /** As an agent leaves its journal that has heard from the API server that there are no pools. */
+  async hadNoPools(): Promise<void> {
+    const clock = createClock();
+    const database = openDatabase(join(this.folder, "data/agent.db"), { clock, log: noopLogger });
+    const journal = new Journal(database);
+    const source = { ...noBlocks, pools: () => [] };
+    await journal.write({ blocks: new KnownPools(source, journal.load().pools).change() });
+    database.close();
   }
 
   /** Starts it and waits until it serves or has ended; without the host's /run/netns if it is not to see sandboxes. */
