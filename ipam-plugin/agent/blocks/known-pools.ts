@@ -66,10 +66,10 @@ export class KnownPools {
     const there = [...this.#source.pools()];
     const news = there.filter((pool) => this.#isNews(pool)).map(({ name, spec }) => ({ name, spec }));
     if (!this.#source.isSynced) return { pools: news, poolsGone: [] };
-    const names = there.map(({ name }) => name).toSorted();
-    const gone = [...this.#journalled.keys()].filter((name) => !names.includes(name));
-    const isListed = this.#listed !== undefined && isDeepStrictEqual(this.#listed, names);
-    return { pools: isListed ? news : [...news, listOf(names)], poolsGone: gone };
+    const names = new Set(there.map(({ name }) => name));
+    const gone = [...this.#journalled.keys()].filter((name) => !names.has(name));
+    const isListed = this.#listed !== undefined && isDeepStrictEqual(new Set(this.#listed), names);
+    return { pools: isListed ? news : [...news, listOf([...names])], poolsGone: gone };
   }
 
   /** The journal has it. */

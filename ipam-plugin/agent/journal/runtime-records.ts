@@ -37,15 +37,22 @@ export function recordsIn(folders: readonly string[], host: Pick<Host, "look" | 
   return async () => {
     const bootedAt = await bootTime(host);
     const found: RuntimeRecord[] = [];
-    for (const folder of folders) {
-      for (const name of (await readdir(folder).catch(noneIfAbsent<string[]>([]))).toSorted()) {
-        const path = join(folder, name);
-        const record = readRecord(path, await textAt(path));
-        if (record !== undefined && (await mayBeUp(record, host, bootedAt))) found.push(record);
-      }
+    for (const path of await filesIn(folders)) {
+      const record = readRecord(path, await textAt(path));
+      if (record !== undefined && (await mayBeUp(record, host, bootedAt))) found.push(record);
     }
     return found;
   };
+}
+
+/** Paths of all that is there, folder by folder. Throws what reading a folder throws, but for one that is absent. */
+export async function filesIn(folders: readonly string[]): Promise<readonly string[]> {
+  const paths: string[] = [];
+  for (const folder of folders) {
+    const names = await readdir(folder).catch(noneIfAbsent<string[]>([]));
+    paths.push(...names.toSorted().map((name) => join(folder, name)));
+  }
+  return paths;
 }
 
 /**

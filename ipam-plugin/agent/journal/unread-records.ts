@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records of the runtime's that say nothing, of whatever plugin's containers: cut off, as by a full disk.
 
-import { readdir, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile, stat } from "node:fs/promises";
 import { noneIfAbsent } from "../../../system/path-error.ts";
 import type { Host } from "./host.ts";
-import { bootTime, parsed } from "./runtime-records.ts";
+import { bootTime, filesIn, parsed } from "./runtime-records.ts";
 
 export interface UnreadRecord {
   readonly path: string;
@@ -18,7 +17,7 @@ export interface UnreadRecord {
 export type UnreadRecords = () => Promise<readonly UnreadRecord[]>;
 
 /** libcni names a file NETWORK-CONTAINER-INTERFACE. */
-const NAME = /-([^-]+)-([^-]+)$/;
+const NAME = /-([^-/]+)-([^-/]+)$/;
 
 /** Those that were written in this boot. Loopback is nobody's to have an address on. A file that could be read is not read again before it changes. */
 export function unreadRecordsIn(folders: readonly string[], host: Pick<Host, "read">): UnreadRecords {
@@ -27,28 +26,15 @@ export function unreadRecordsIn(folders: readonly string[], host: Pick<Host, "re
     const bootedAt = await bootTime(host);
     const [before, unread]: [typeof readable, UnreadRecord[]] = [readable, []];
     readable = new Map();
-    for (const record of await filesIn(folders)) {
-      const { path } = record;
+    for (const path of await filesIn(folders)) {
+      const [, containerID = "", interfaceName = "lo"] = NAME.exec(path) ?? [];
       const written = (await stat(path).catch(noneIfAbsent(undefined)))?.mtimeMs ?? 0;
-      if (record.interface === "lo" || written < bootedAt) continue;
+      if (interfaceName === "lo" || written < bootedAt) continue;
       if (before.get(path) === written || (await isReadable(path))) readable.set(path, written);
-      else unread.push(record);
+      else unread.push({ path, containerID, interface: interfaceName });
     }
     return unread;
   };
-}
-
-async function filesIn(folders: readonly string[]): Promise<readonly UnreadRecord[]> {
-  const all = await Promise.all(
-    folders.map(async (folder) => {
-      const names = await readdir(folder).catch(noneIfAbsent<string[]>([]));
-      return names.map((name) => ({ name, path: join(folder, name) }));
-    }),
-  );
-  return all.flat().map(({ name, path }) => {
-    const [, containerID = "", interfaceName = "lo"] = NAME.exec(name) ?? [];
-    return { path, containerID, interface: interfaceName };
-  });
 }
 
 /** Or gone. */

@@ -23,8 +23,8 @@ interface RecordedSandboxesOptions {
  */
 export class RecordedSandboxes {
   readonly #options: RecordedSandboxesOptions;
-  /** Known to the journal before the records were read. */
-  readonly #journalled = new Set<string>();
+  /** Known to the journal before the records were read; undefined once they were: what came later is not in them. */
+  #journalled: Set<string> | undefined = new Set();
   #reading: Promise<void> | undefined;
   #unjournalled: readonly RuntimeRecord[] = [];
 
@@ -55,7 +55,7 @@ export class RecordedSandboxes {
   /** The journal knows of it, and will know of its end: the record says nothing more. */
   journalled(attachment: AttachmentKey): void {
     const key = keyOf(attachment);
-    this.#journalled.add(key);
+    this.#journalled?.add(key);
     this.#unjournalled = this.#unjournalled.filter((record) => keyOf(record) !== key);
   }
 
@@ -79,7 +79,8 @@ export class RecordedSandboxes {
       if (netns !== undefined && isFindable(record) && (await host.look(netns)) === "present")
         seen.push(record);
     }
-    this.#unjournalled = seen.filter((record) => !this.#journalled.has(keyOf(record)));
+    this.#unjournalled = seen.filter((record) => this.#journalled?.has(keyOf(record)) !== true);
+    this.#journalled = undefined;
   }
 }
 
