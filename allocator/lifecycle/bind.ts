@@ -50,7 +50,7 @@ export type BindPlan =
  * | a hold, same token     | its pod     | bind                                                              |
  * | a hold, other token    | another pod | only when the hold has expired                                    |
  * | pod A on X             | A on X      | bound already                                                     |
- * | pod A on X             | B, another token | never: the slot is A's by a later admission                  |
+ * | pod A on X             | another token | never: the slot is A's by a later admission                     |
  * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
  * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
  *

@@ -216,7 +216,7 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
   const { uid } = bindTargetOf(pod, facts);
   const own = claim.status.attachment?.podUID === uid ? claim.status.attachment : undefined;
   if (own?.detached === false) return ok(`has its addresses${whereOf(claim, pod)}`);
-  const isEnded = own?.detached === true || !hasAny(pod, claim);
+  const isEnded = own?.detached === true || confirmedByKubelet(claim, pod).length === 0;
   if (isEnded && isDeleting(pod))
     return ok(
       `is being deleted, and ${own === undefined ? "no sandbox of it is reported" : "its sandbox has ended"}`,
@@ -232,11 +232,6 @@ function bound(pod: KubeObject, claim: Claim, facts: PodFacts): Diagnosis {
     stuck: false,
     next: [next, ...adviceOnMacs(claim)],
   };
-}
-
-/** Its kubelet says so. */
-function hasAny(pod: KubeObject, claim: Claim): boolean {
-  return confirmedByKubelet(claim, pod).length > 0;
 }
 
 /** Of all that a claim asks of a node, this alone is nothing that Berth's plugin can do. */
