@@ -13,7 +13,7 @@ import { type Attachment, attachedNoticeOf } from "./journal/attachment.ts";
 import { bindToBoot, markFileOf } from "./journal/boot-mark.ts";
 import type { RuntimeRecords } from "./journal/runtime-records.ts";
 import { measureNode } from "./metrics.ts";
-import { serveSocket } from "./rpc/server.ts";
+import { requireUnserved, serveSocket } from "./rpc/server.ts";
 import { type AgentServices, createServices, type ServicesOptions } from "./services/services.ts";
 
 export interface AgentOptions extends ServicesOptions {
@@ -49,6 +49,7 @@ export interface Agent {
  * journal has served in this boot.
  */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
+  await requireUnserved(options.socketPath); // before the journal is taken from whoever serves there
   const services = await createServices(options);
   const { log, clock, attachments, detachReporter } = services;
   const journal = await services.journal.id(options.random);
@@ -64,6 +65,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const bound = attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
   for (const notice of bound) await options.claimSource.attached(notice);
   const server = await serveSocket({ path: options.socketPath, handle, log, clock });
+  if (!services.journal.isOurs) {
+    await server.close();
+    throw new BerthError("NOT_READY", "two agents of this host were started at the same moment; start one");
+  }
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal, bootId: services.bootId });
   const sweep = new OrphanSweeper(services);

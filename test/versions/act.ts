@@ -109,6 +109,7 @@ const ACTS: Readonly<Record<string, () => Promise<void>>> = {
       pool: "db",
       holes: ["10.20.0.5/32"],
       bootId: "b",
+      nodeUID: "",
       returningAt: 0,
     };
     await new Journal(database).write({ blocks: { put: [block], parted: true } });

@@ -39,6 +39,22 @@ export async function commitAttachment(
   services: AgentServices,
   assignment: Assignment,
 ): Promise<Attachment> {
+  // addresses that a network's configuration writes out are nobody's but in blocks, where the journal holds them from then on
+  const written =
+    assignment.source === "static" ? assignment.result.addresses.map(({ address }) => address) : [];
+  for (const address of written) services.blocks.held(address);
+  try {
+    return await commitHeld(addRequest, services, assignment);
+  } finally {
+    for (const address of written) services.blocks.freed(address);
+  }
+}
+
+async function commitHeld(
+  addRequest: AddRequest,
+  services: AgentServices,
+  assignment: Assignment,
+): Promise<Attachment> {
   const { attachments, clock } = services;
   const attachment = attachmentOf(addRequest, services, assignment);
   const [space, id, now] = [attachments.space(addRequest.scope), attachmentKey(addRequest), clock.now()];

@@ -47,6 +47,24 @@ describe("an ADD that is served from a block", () => {
     assert.deepEqual([source, from], ["block", "db"]);
   });
 
+  it("gets none that a sandbox has from its network's configuration, before that ends", async () => {
+    const ipam = { addresses: [{ address: "10.0.0.4/24" }] };
+    const written = { cid: "written", ipam, conf: { name: "other" } };
+    node.blockSource.stored.clear();
+    assert.deepEqual(await node.add(written), ["10.0.0.4"]);
+    node.pool("db", "10.0.0.0/24", { ipv4: 31 });
+    await node.grant("10.0.0.4/31");
+    const there = async () => node.parts.blocks.get("10.0.0.4/31")?.space.used;
+    assert.equal(await there(), 1);
+    await node.restart();
+    await node.hearBlocks();
+    assert.deepEqual(await node.add({ cid: "c1" }), ["10.0.0.5"]);
+    await node.del(written);
+    assert.equal(await there(), 1);
+    await node.clock.advance(31_000);
+    assert.deepEqual(await node.add({ cid: "c2" }), ["10.0.0.4"]);
+  });
+
   it("is answered the same again, is checked, and freed by its DEL", async () => {
     await node.grant("10.0.0.4/30");
     const first = await node.add();

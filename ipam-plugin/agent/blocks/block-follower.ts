@@ -152,7 +152,7 @@ export class BlockFollower {
   /** Brings memory in line with the records, at once. To be called whenever they have changed. */
   follow(): void {
     const { source, blocks } = this.#options;
-    if (source.ownNode?.()?.fenced) this.#proven.doubtAll();
+    this.#proven.followNode();
     const seen = new Map([...source.blocks()].map((stored) => [stored.key, stored]));
     for (const stored of seen.values()) {
       if (!isGiven(stored.record)) blocks.remove(stored.key);
@@ -182,11 +182,11 @@ export class BlockFollower {
    * word. False: an address of it is in use, or it is not this node's.
    */
   async giveUp(cidr: string, now: number): Promise<boolean> {
-    const { blocks, bootId } = this.#options;
+    const { blocks } = this.#options;
     const block = blocks.get(cidr)?.space.block;
     if (block === undefined || !blocks.stopGiving(cidr)) return false;
     this.#givingUp.add(idOf(block));
-    const write = this.#writing.then(() => this.#write({ put: [{ ...block, bootId, returningAt: now }] }));
+    const write = this.#writing.then(() => this.#write({ put: [this.#journalled.rowOf(block, now)] }));
     this.#writing = write.catch(() => undefined);
     try {
       await write;
@@ -204,14 +204,14 @@ export class BlockFollower {
 
   /** Puts down that so many free addresses of the block are given back: from here on none of them is given. Gives how many. */
   async giveUpAddresses(stored: Stored<"block">, count: number): Promise<number> {
-    const { blocks, bootId } = this.#options;
+    const { blocks } = this.#options;
     const pool = this.pool(stored.record.pool);
     const before = this.#returned.of(stored);
     const addresses = pool === undefined ? [] : blocks.someFree(stored.key, count, pool.cooldownMs);
     if (addresses.length === 0) return 0;
     this.#returned.note(stored, [...before, ...addresses]);
     this.follow(); // nothing came between
-    const put = () => [{ ...this.#ownedOf(stored), bootId, returningAt: 0 }];
+    const put = () => [this.#journalled.rowOf(this.#ownedOf(stored), 0)];
     const write = this.#writing.then(() => this.#write({ put: put(), parted: true }));
     this.#writing = write.catch(() => undefined);
     try {

@@ -9,6 +9,7 @@ const DOUBTED = "";
 export class JournalledBlocks {
   readonly #bootId: string;
   readonly #rows = new Map<string, JournalBlock>(); // CIDR and UID -> what the journal has of it
+  #nodeUID = "";
   readonly #doubted = new Set<string>(); // CIDR and UID of those of which the journal is still to be told that they are unproven
 
   constructor(stored: readonly JournalBlock[], bootId: string) {
@@ -40,9 +41,19 @@ export class JournalledBlocks {
     return [...this.#doubted].flatMap((id) => (departed.has(id) ? [] : (this.#rows.get(id) ?? [])));
   }
 
+  /** The host's Node object is this one: what the journal has of another one does not count before it is proven. */
+  ofNode(uid: string): void {
+    this.#nodeUID = uid;
+    this.#doubt(({ nodeUID }) => nodeUID !== "" && nodeUID !== uid);
+  }
+
   doubtAll(): void {
+    this.#doubt(() => true);
+  }
+
+  #doubt(which: (row: JournalBlock) => boolean): void {
     for (const [id, row] of this.#rows) {
-      if (row.bootId === DOUBTED) continue;
+      if (row.bootId === DOUBTED || !which(row)) continue;
       this.#rows.set(id, { ...row, bootId: DOUBTED });
       this.#doubted.add(id);
     }
@@ -56,8 +67,14 @@ export class JournalledBlocks {
   /** Undefined: the journal says so already. */
   rowFor(block: OwnedBlock): JournalBlock | undefined {
     const row = this.of(block);
-    if (row?.bootId === this.#bootId && row.holes.join() === block.holes.join()) return undefined;
-    return { ...block, bootId: this.#bootId, returningAt: row?.returningAt ?? 0 };
+    const isSame = row?.bootId === this.#bootId && row.nodeUID === this.#nodeUID;
+    if (isSame && row.holes.join() === block.holes.join()) return undefined;
+    return this.rowOf(block, row?.returningAt ?? 0);
+  }
+
+  /** The block as it is seen to be this node's now. */
+  rowOf({ cidr, uid, pool, holes }: OwnedBlock, returningAt: number): JournalBlock {
+    return { cidr, uid, pool, holes, bootId: this.#bootId, nodeUID: this.#nodeUID, returningAt };
   }
 
   /** The journal has it. */

@@ -10,12 +10,13 @@ import { idOf, ownedOf } from "./returned-addresses.ts";
  * A block that the journal does not know of this boot is `unproven` until this agent has written its status. An agent with another
  * journal, that is lost, may have sent word that it is given back, or a controller may have seen the node fenced while it was
  * off; what they write later is a conflict from then on. So none is proven while the Node counts as fenced, and those that
- * were are proven anew after that. One that was made for another Node object of this name, of whose sandboxes nothing is known
+ * were are proven anew after that, or when the Node object is another one: while it was gone it counted as fenced. One that was made for another Node object of this name, of whose sandboxes nothing is known
  * here, waits until that one counts as fenced.
  */
 export class ProvenBlocks {
   readonly #source: BlockSource;
   readonly #journalled: JournalledBlocks;
+  #nodeUID: string | undefined;
   readonly #proven = new Set<string>(); // CIDR and UID of those whose status this process has written
 
   constructor(source: BlockSource, journalled: JournalledBlocks) {
@@ -48,10 +49,19 @@ export class ProvenBlocks {
     return isAlone || this.#proven.has(id) || this.#journalled.isOfThisBoot(id);
   }
 
-  /** The node counts as fenced: from here on its blocks may be taken back. The next process is to know that, too. */
-  doubtAll(): void {
-    this.#proven.clear();
-    this.#journalled.doubtAll();
+  /**
+   * To be called whenever the Node object may have changed. Where it counts as fenced, is gone or is another one, the blocks may
+   * be taken back from here on; the next process is to know that, too.
+   */
+  followNode(): void {
+    const own = this.#source.ownNode?.();
+    const isAnother = this.#nodeUID !== undefined && this.#nodeUID !== own?.uid;
+    if (own?.fenced || isAnother) {
+      this.#proven.clear();
+      this.#journalled.doubtAll();
+    }
+    this.#nodeUID = own?.uid;
+    if (own !== undefined) this.#journalled.ofNode(own.uid);
   }
 
   forget(block: Pick<OwnedBlock, "cidr" | "uid">): void {

@@ -139,14 +139,19 @@ export class AttachmentCache {
     add(this.#byClaim, claim, id);
     if (source === "claim" || source === "block")
       for (const { address } of result.addresses) add(this.#byPoolAddress, address, id);
-    if (source === "static") return; // written out by the configuration: nobody keeps them apart
-    for (const { address } of result.addresses) this.space(scope).hold(address, id);
+    for (const { address } of result.addresses) {
+      // written out by the configuration: nobody keeps them apart, and no block gives them
+      if (source === "static") this.#use?.held(address);
+      else this.space(scope).hold(address, id);
+    }
   }
 
-  #unindex(id: string, { claim, scope, result }: Attachment, freedAt: number | undefined): void {
+  #unindex(id: string, before: Attachment, freedAt: number | undefined): void {
+    const { claim, scope, source, result } = before;
     this.#pending.delete(id);
     for (const { address } of result.addresses) {
-      this.space(scope).release(address, id, freedAt);
+      if (source !== "static") this.space(scope).release(address, id, freedAt);
+      else if (before.state === "attached") this.#use?.freed(address, freedAt);
       remove(this.#byPoolAddress, address, id);
     }
     remove(this.#byClaim, claim, id);

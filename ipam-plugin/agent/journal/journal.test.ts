@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
+import { createRandom } from "../../../system/random.ts";
 import { address } from "../testing/node-bench.ts";
 import { type Attachment, detached, tombstoneFor } from "./attachment.ts";
 import { AttachmentCache } from "./attachment-cache.ts";
@@ -73,7 +74,15 @@ describe("journal", () => {
 
   it("is refused by versions that know of no single addresses of blocks, while there are any", async () => {
     const asBefore = () => database.migrate(BLOCKS, BLOCK_STEPS);
-    const block = { cidr: "10.0.0.4/30", uid: "u", pool: "db", holes: [], bootId: "boot-1", returningAt: 0 };
+    const block = {
+      cidr: "10.0.0.4/30",
+      uid: "u",
+      pool: "db",
+      holes: [],
+      bootId: "boot-1",
+      nodeUID: "",
+      returningAt: 0,
+    };
     const other = { ...block, cidr: "10.0.0.8/30" };
     const journal = open();
     await journal.write({ blocks: { put: [block, other] } });
@@ -88,6 +97,28 @@ describe("journal", () => {
     assert.throws(asBefore, { code: "CONFIG_INVALID" });
     await again.write({ blocks: { gone: [other] } });
     asBefore();
+  });
+
+  it("is written by the process that has taken it last, whose reading has all that others wrote", async () => {
+    const random = createRandom();
+    const [first, second] = [open(), open()];
+    await first.take(random);
+    await first.write({ put: [attachment("before")] });
+    await second.take(random);
+    assert.deepEqual([first.isOurs, second.isOurs], [false, true]);
+    await assert.rejects(first.write({ put: [attachment("late")] }), {
+      code: "NOT_READY",
+      message: /taken over/,
+    });
+    assert.equal(first.failing, true);
+    await second.write({ put: [attachment("after")] });
+    assert.deepEqual(
+      second.load().attachments.map(({ containerID }) => containerID),
+      ["after", "before"],
+    );
+    await first.take(random);
+    await first.probe(1);
+    assert.equal(first.failing, false);
   });
 
   it("gives back what was written, after it was closed and opened again", async () => {
@@ -192,6 +223,7 @@ describe("addresses of blocks in the journal", () => {
     pool: "db",
     holes: ["10.0.0.0/32"],
     bootId: "b",
+    nodeUID: "node-1",
     returningAt: 0,
   };
   const DB = { name: "db", spec: { ranges: [{ cidr: "10.0.0.0/24" }] } };

@@ -4,7 +4,13 @@ import { BerthError } from "../../../allocator/base/errors.ts";
 import type { Random } from "../../../allocator/base/ports.ts";
 import { parseAddress } from "../../../allocator/ip/address.ts";
 import type { Database } from "../../../allocator/store/sqlite/database.ts";
-import { integerOf, type Row, type Sql, textColumn } from "../../../allocator/store/sqlite/sql.ts";
+import {
+  integerOf,
+  type Reader,
+  type Row,
+  type Sql,
+  textColumn,
+} from "../../../allocator/store/sqlite/sql.ts";
 import type { Attachment, AttachmentId, Position } from "./attachment.ts";
 import { decode, encode, NETNS_STEPS, PUT, primaryKey } from "./attachment-row.ts";
 import {
@@ -69,6 +75,11 @@ const POSITION = "SELECT at FROM journal_position";
 const ADVANCE = `INSERT INTO journal_position (one, at) VALUES (1, 1)
   ON CONFLICT (one) DO UPDATE SET at = at + 1 RETURNING at`;
 
+const WRITER_STEPS: readonly string[] = [
+  "CREATE TABLE journal_writer (one INTEGER PRIMARY KEY CHECK (one = 1), token TEXT NOT NULL) STRICT",
+];
+const WRITER = "SELECT token FROM journal_writer";
+
 const PUT_POSITION =
   "INSERT OR REPLACE INTO positions (network, data_dir, range_set, address) VALUES (?, ?, ?, ?)";
 const AT = "network = ? AND data_dir = ? AND container_id = ? AND interface = ?";
@@ -98,6 +109,8 @@ export interface JournalContents {
 export class Journal {
   readonly #database: Database;
   #failing = false;
+  /** What the journal has while this process is its writer. Undefined: this one never writes. */
+  #token: string | undefined;
   #followed: (position: number) => void = () => undefined;
   #notified = 0;
 
@@ -109,6 +122,24 @@ export class Journal {
     database.migrate(BLOCKS, BLOCK_STEPS, PARTED);
     database.migrate("journal position", POSITION_STEPS);
     database.migrate("journal network namespaces", NETNS_STEPS);
+    database.migrate("journal writer", WRITER_STEPS);
+  }
+
+  /**
+   * Makes this process the writer, to be called before `load`: what another one wrote until then is loaded, and whatever
+   * it writes afterwards fails, though it may still be answering calls. It would give what this one gives.
+   */
+  async take(random: Random): Promise<void> {
+    const token = random.token();
+    await this.#database.write((sql) =>
+      sql.run("INSERT OR REPLACE INTO journal_writer (one, token) VALUES (1, ?)", token),
+    );
+    this.#token = token;
+  }
+
+  /** Whether no other process has taken it since. */
+  get isOurs(): boolean {
+    return this.#database.read((sql) => this.#isWriter(sql));
   }
 
   /** What this journal is told from others by, made when it is asked for first. On the disk when this resolves. */
@@ -181,9 +212,17 @@ export class Journal {
     });
   }
 
+  #isWriter(sql: Reader): boolean {
+    const row = sql.get(WRITER);
+    return this.#token === undefined || (row !== undefined && textColumn(row, "token") === this.#token);
+  }
+
   async #attempt<T>(work: (sql: Sql) => T): Promise<T> {
     try {
-      const done = await this.#database.write(work);
+      const done = await this.#database.write((sql) => {
+        if (!this.#isWriter(sql)) throw takenOver(this.#database.path);
+        return work(sql);
+      });
       this.#failing = false;
       return done;
     } catch (error) {
@@ -191,6 +230,11 @@ export class Journal {
       throw error;
     }
   }
+}
+
+function takenOver(path: string): BerthError {
+  const words = `another agent of this host has taken over the journal ${path}, and is the one to ask; end this one`;
+  return new BerthError("NOT_READY", words, { details: { path } });
 }
 
 function decodePosition(row: Row): Position {

@@ -45,6 +45,8 @@ export interface OwnedBlock {
 export interface JournalBlock extends OwnedBlock {
   /** The boot in which its record was last seen to be this node's. */
   readonly bootId: string;
+  /** Of the Node object that this host had then; empty: it was not known. */
+  readonly nodeUID: string;
   /** Milliseconds since 1970: it is given back, and nothing of it is given any more; 0 before. */
   readonly returningAt: number;
 }
@@ -66,8 +68,10 @@ export function writeBlocks(
   sql: Sql,
   { put = [], parted = false, gone = [], pools = [], poolsGone = [] }: BlockChange,
 ): void {
-  for (const { cidr, uid, pool, holes, bootId, returningAt } of put) {
-    const values = [cidr, uid, pool, JSON.stringify(holes), bootId, Math.ceil(returningAt)];
+  for (const { cidr, uid, pool, holes, bootId, nodeUID, returningAt } of put) {
+    // one column for both: to a version that knows of no UID it is another boot's, and proven anew
+    const seenIn = nodeUID === "" ? bootId : `${bootId} ${nodeUID}`;
+    const values = [cidr, uid, pool, JSON.stringify(holes), seenIn, Math.ceil(returningAt)];
     sql.run(
       "INSERT OR REPLACE INTO blocks (cidr, uid, pool, holes, boot_id, returning_at) VALUES (?, ?, ?, ?, ?, ?)",
       ...values,
@@ -86,12 +90,13 @@ export function decodeBlock(row: Row): JournalBlock {
   const holes = parsedOf(textColumn(row, "holes"));
   const isWhole = parseCidr(cidr)?.text === cidr && Array.isArray(holes) && holes.every(isNetwork);
   if (!isWhole) throw corrupt(`block ${cidr}`);
+  const [bootId = "", ...uid] = textColumn(row, "boot_id").split(" ");
   return {
     cidr,
     uid: textColumn(row, "uid"),
     pool: textColumn(row, "pool"),
     holes,
-    bootId: textColumn(row, "boot_id"),
+    ...{ bootId, nodeUID: uid.join(" ") },
     returningAt: integerOf(row, "returning_at"),
   };
 }

@@ -141,10 +141,15 @@ function createBudget(limit: number): MemoryBudget {
 
 /** A socket file outlives an agent that was killed. It is removed only when nobody accepts a connection to it. */
 async function clearStale(path: string): Promise<void> {
+  if (await requireUnserved(path)) await rm(path, { force: true });
+}
+
+/** Whether a socket of nobody is there. Throws CONFIG_INVALID when an agent listens there, or when it is no socket. */
+export async function requireUnserved(path: string): Promise<boolean> {
   const found = await lstat(path).catch((error) =>
     errnoOf(error) === "ENOENT" ? undefined : unusable(path, error),
   );
-  if (found === undefined) return;
+  if (found === undefined) return false;
   if (!found.isSocket()) {
     throw new BerthError(
       "CONFIG_INVALID",
@@ -157,7 +162,7 @@ async function clearStale(path: string): Promise<void> {
       `another berth agent listens on ${path}; stop it or choose another socket`,
     );
   }
-  await rm(path, { force: true });
+  return true;
 }
 
 function isServed(path: string): Promise<boolean> {

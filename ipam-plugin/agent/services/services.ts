@@ -97,11 +97,12 @@ export interface CniRequest {
   readonly signal: AbortSignal;
 }
 
-/** Reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
+/** Takes and reads the journal. Throws BerthError of the database, STATE_CORRUPT for a row that does not decode. */
 export async function createServices(options: ServicesOptions): Promise<AgentServices> {
   const { claimSource, clock, random, log, metrics = noopMetrics, bootId, host = linuxHost } = options;
   const { notReady = () => undefined, hostLocalLeases = noLeases, blockSource: source = noBlocks } = options;
   const journal = new Journal(options.database);
+  await journal.take(random);
   const contents = journal.load();
   const blocks = new NodeBlocks(() => clock.now());
   const attachments = new AttachmentCache(journal, blocks, contents);
