@@ -35,6 +35,7 @@ import type { ControlPlane } from "./plane.ts";
 
 export const NAMESPACE = "shop";
 const TAINT = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
+const AT_ONCE = { kind: "DeleteOptions", apiVersion: "v1", gracePeriodSeconds: 0 };
 
 export interface ReplicaOptions {
   /** Default true. */
@@ -93,9 +94,9 @@ export class BinderCluster {
     const clock = new LeapingClock();
     const cache = new RecordCache(noopLogger);
     const store = openKubernetesStore({ ...deps, connection });
-    const following = syncCache(lagging(store, lagMs), cache, stop.signal).ended;
+    const following = syncCache(lagging(store, lagMs), cache, stop.signal);
     const informers = startInformers({ ...deps, connection }, stop.signal);
-    await informers.synced;
+    await Promise.all([following.synced, informers.synced]);
     const sink = kubeEventSink(connection, { controller: "berth.dev/webhook", instance: "webhook-0" });
     const events = new EventRecorder({ ...deps, sink });
     const telling = events.run(stop.signal);
@@ -112,7 +113,7 @@ export class BinderCluster {
     const close = async () => {
       await binder.close();
       stop.abort();
-      await Promise.all([following, informers.ended, telling]);
+      await Promise.all([following.ended, informers.ended, telling]);
       await store.close();
     };
     return { clock, suspects, close };
@@ -182,11 +183,11 @@ export class BinderCluster {
 
   /** Gone at once, as after the kubelet has ended it or by `--force`. */
   async forceDelete(pod: string): Promise<void> {
-    await this.#call("DELETE", podPath(pod), {
-      kind: "DeleteOptions",
-      apiVersion: "v1",
-      gracePeriodSeconds: 0,
-    });
+    await this.#call("DELETE", podPath(pod), AT_ONCE);
+  }
+
+  async forceDeleteAll(): Promise<void> {
+    await this.#call("DELETE", `/api/v1/namespaces/${NAMESPACE}/pods`, AT_ONCE);
   }
 
   /** Something about it changes that means nothing. */

@@ -25,6 +25,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
     afterEach(async () => {
       await Promise.all(replicas.splice(0).map((replica) => replica.close()));
+      await cluster.forceDeleteAll(); // the next test's binder would see to those that still wait
     });
     after(async () => {
       await cluster?.close();

@@ -220,9 +220,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       });
       console.log(`a set of four is scaled away: ${inWords(away)}`);
       console.log(`a set of four is scaled back: ${inWords(back)}`);
-      // its sandbox has ended, and it is retained, if that comes before it is taken up again; then it is bound
-      const most = 2 * roles.length;
-      assert.ok(writesOf(away) <= most && writesOf(back) <= most, `${inWords(away)}; ${inWords(back)}`);
+      // its sandbox has ended, it is retained, it is taken up again, it is bound: a slow machine retains it when it comes back
+      assert.ok(writesOf(away) + writesOf(back) <= 4 * roles.length, `${inWords(away)}; ${inWords(back)}`);
     });
 
     it("is nothing but watches and leases in a minute in which nothing happens to 100 pods", async () => {

@@ -23,6 +23,19 @@ export interface Outcome {
   readonly leftOut: readonly string[];
 }
 
+/** To start a process and load what all tests need takes as long as the tests of so many files. */
+const FEWEST_FILES = 40;
+
+/** Where files share a process: those of each process. */
+export function sharesOf(asked: Asked): readonly Asked[] {
+  const { isolation, concurrency = 1 } = asked.group;
+  const most = isolation === "none" ? Math.min(concurrency, asked.files.length / FEWEST_FILES) : 1;
+  const count = Math.max(1, Math.floor(most));
+  // those of one folder take long or short alike
+  const share = (n: number) => asked.files.filter((_, i) => i % count === n);
+  return Array.from({ length: count }, (_, n) => ({ ...asked, files: share(n) }));
+}
+
 const NODE = "node_modules/.bin/node";
 const UNTOLD = "its process ended before it had told of its tests: it has none, or one of them ended it";
 

@@ -8,7 +8,8 @@ import type { Writable } from "node:stream";
 import { ROOT } from "./files.ts";
 import { filesLeft, killAll, leftAfterGrace, mountsLeft, namespacesLeft, processesOf } from "./leftovers.ts";
 import { handOut, type Namespaces, openNamespaces, pathsToKeep } from "./namespaces.ts";
-import type { Asked, UnderWay } from "./outcome.ts";
+import { type Asked, sharesOf, type UnderWay } from "./outcome.ts";
+import { OutputInTurn } from "./output-in-turn.ts";
 import {
   add,
   type Counts,
@@ -21,7 +22,7 @@ import {
   verdictOf,
   wordsOf,
 } from "./results.ts";
-import { runTests } from "./tests.ts";
+import { type Given, runTests } from "./tests.ts";
 import { wordsOfUnwritable } from "./unwritable.ts";
 
 /** Said to the guard when the run ends by itself. */
@@ -72,8 +73,8 @@ export class SuiteRun {
   readonly #complaints: string[] = [];
   readonly #leftOut: string[] = [];
   #counts: Counts = NOTHING;
-  /** Ends the tests that are under way. */
-  #end: (signal: NodeJS.Signals) => void = () => {};
+  /** Each ends the tests of a process, if they are under way. */
+  readonly #ends = new Set<(signal: NodeJS.Signals) => void>();
   #namespaces: Namespaces | undefined;
   /** Paths of variables that were not there at the start. */
   #absent: readonly string[] = [];
@@ -109,7 +110,7 @@ export class SuiteRun {
   /** Ends the tests that are under way, and starts no more. */
   interrupt(signal: NodeJS.Signals): void {
     this.#isInterrupted = true;
-    this.#end(signal);
+    for (const end of this.#ends) end(signal);
   }
 
   /** Makes the run fail, with this reason at its end. */
@@ -129,20 +130,32 @@ export class SuiteRun {
     // until then there was nothing to end
     if (this.#isInterrupted) return false;
     if (asked.name !== undefined) this.#name = asked.name;
-    const { counts, times, failures, complaint, leftOut, underWay } = await runTests(asked, {
+    const given = await Promise.all(sharesOf(asked).map((share, n) => this.#run(share, n, deadline)));
+    for (const one of given) this.#remember(one);
+    return given.every(({ complaint, failures }) => complaint === undefined && failures.length === 0);
+  }
+
+  async #run(share: Asked, n: number, deadline: number | undefined): Promise<Given> {
+    const records = `${this.#records}-${n}`;
+    const { output = "inherit", silenceMs } = this.#options;
+    const shown = new OutputInTurn(output, `${records}-output`, n);
+    const given = await runTests(share, {
       env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
       namespaces: this.#namespaces,
-      deadline,
-      silenceMs: this.#options.silenceMs,
-      records: this.#records,
-      output: this.#options.output ?? "inherit",
+      ...{ deadline, silenceMs, records },
+      output: shown.to,
       started: (session, end) => {
-        this.#end = end;
+        this.#ends.add(end);
         if (session === undefined) return;
         this.#sessions.add(session);
         this.#guard?.write(`${session}\n`);
       },
     });
+    shown.close();
+    return given;
+  }
+
+  #remember({ counts, times, failures, complaint, leftOut, underWay }: Given): void {
     this.#counts = add(this.#counts, counts);
     this.#times.push(...times);
     this.#failures.push(...failures);
@@ -150,7 +163,6 @@ export class SuiteRun {
     if (complaint !== undefined) this.#complaints.push(complaint);
     if (this.#isInterrupted && complaint === undefined)
       this.#complaints.push(...underWay.flatMap(interruptedWords));
-    return complaint === undefined && failures.length === 0;
   }
 
   async #open(): Promise<void> {

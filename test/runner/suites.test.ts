@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { allFiles, filesOf, groupOf, ROOT } from "./files.ts";
-import { GROUPS, SUITES } from "./suites.ts";
+import { sharesOf } from "./outcome.ts";
+import { GROUPS, groupNamed, SUITES } from "./suites.ts";
 
 /** Run by test/cluster/run.ts, which brings up what its files need. */
 const WITHOUT_A_SUITE = ["cluster"];
@@ -56,6 +57,21 @@ describe("suites", () => {
     );
     assert.ok(shared.length > 100);
     assert.deepEqual(wrong, []);
+  });
+
+  it("deal out many files that share a process to several, each file once, and leave few together", () => {
+    const unit = groupNamed("unit");
+    const asked = { group: unit, files: filesOf(unit), runs: 1 };
+    const shares = sharesOf(asked).map(({ files }) => files);
+    assert.equal(shares.length, unit.concurrency);
+    assert.deepEqual(shares.flat().sort(), [...asked.files].sort());
+    const few = asked.files.slice(0, 20);
+    assert.deepEqual(
+      sharesOf({ ...asked, files: few }).map(({ files }) => files),
+      [few],
+    );
+    const host = groupNamed("host");
+    assert.equal(sharesOf({ group: host, files: filesOf(host), runs: 1 }).length, 1);
   });
 
   it("have no group that is not there", () => {

@@ -8,7 +8,7 @@ export interface Group {
   readonly files: readonly string[];
   /** `none`: all files in one process, in their order. `process`: each in a process of its own. */
   readonly isolation: "none" | "process";
-  /** How many processes at a time. */
+  /** How many processes at a time; with `none`, among how many the files are dealt out, where there are many. */
   readonly concurrency?: number;
   /** Of one test, and of a file in a process of its own. */
   readonly timeoutMs?: number;
@@ -62,6 +62,7 @@ export const GROUPS: readonly Group[] = [
       "test/bugs/places.test.ts",
     ],
     isolation: "none",
+    concurrency: 2,
     timeoutMs: TEN_MINUTES,
     // collecting what three thousand tests leave costs a twelfth less of the processor's time
     nodeArgs: ["--max-semi-space-size=64"],

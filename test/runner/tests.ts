@@ -13,8 +13,8 @@ export interface Surroundings {
   readonly env: NodeJS.ProcessEnv;
   /** Where the reporter writes. */
   readonly records: string;
-  /** Whether what it prints is shown. */
-  readonly output: "inherit" | "ignore";
+  /** Where what it prints goes: a number is that of an open file. */
+  readonly output: "inherit" | "ignore" | number;
   /** Where its processes are; absent: among all others. */
   readonly namespaces?: Namespaces | undefined;
   /** Called with the session that it leads, and what ends it. */
