@@ -69,7 +69,7 @@ function readSaying(pod: KubeObject): Saying | undefined {
   const { retention, request: wanted } = own;
   return {
     claim,
-    aspects: { ...aspects, retention: JSON.stringify(retention), request: JSON.stringify(wanted) },
+    aspects: { ...aspects, retention: textOf(retention), request: textOf(wanted) },
   };
 }
 
@@ -91,7 +91,7 @@ function readSet(set: KubeObject): readonly Saying[] {
   return [...ordinalRequests(set, template)].flatMap(({ name, allocation }) => {
     if (isRefusal(allocation)) return [];
     const { retention, request } = allocation;
-    const aspects = { owner, retention: JSON.stringify(retention), request: JSON.stringify(request) };
+    const aspects = { owner, retention: textOf(retention), request: textOf(request) };
     return [{ claim: `${NAMESPACE}/${name}`, aspects }];
   });
 }
@@ -110,9 +110,18 @@ function aspectsOf({ addresses, identity, retention, request }: Claim): Readonly
   return {
     addresses: wordsOf(addresses),
     owner: `${identity.kind} ${identity.name}`,
-    retention: JSON.stringify(retention),
-    request: JSON.stringify(request),
+    retention: textOf(retention),
+    request: textOf(request),
   };
+}
+
+/** The same for objects that differ in the order of their fields. */
+function textOf(value: object): string {
+  const isObject = (part: unknown): part is object =>
+    typeof part === "object" && part !== null && !Array.isArray(part);
+  return JSON.stringify(value, (_, part: unknown) =>
+    isObject(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
 }
 
 function wordsOf(addresses: readonly string[]): string {
