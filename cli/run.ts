@@ -23,7 +23,7 @@ import { who } from "./commands/who.ts";
 import { requirePrivate } from "./embedded/require-private-folder.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
-import { usageError, waitMsOf } from "./terminal/flags.ts";
+import { ETCD_FLAGS, usageError, waitMsOf } from "./terminal/flags.ts";
 import { commandList, helpOf, type Program } from "./terminal/help.ts";
 import { printable } from "./terminal/output.ts";
 import {
@@ -148,9 +148,10 @@ function isOtherThanFolder(path: string): boolean {
 function etcdOf(command: Command, args: Arguments, { setting }: CommandContext): EtcdTarget | undefined {
   const text = (flag: string) => args.text(flag);
   if (setting?.kubectl === true) {
-    if (text("etcd") === undefined) return undefined;
+    const said = Object.keys(ETCD_FLAGS).find((flag) => text(flag) !== undefined);
+    if (said === undefined) return undefined;
     throw usageError(
-      "kubectl berth is for the cluster and has no --etcd; use berthctl for the etcd of other hosts",
+      `kubectl berth is for the cluster and has no --${said}; use berthctl for the etcd of other hosts`,
     );
   }
   if (command.name !== "up") return etcdNamed(text, setting?.etcd);

@@ -22,15 +22,22 @@ import { FORMATS, formatOf } from "../terminal/output.ts";
 const LISTINGS: readonly AnyListing[] = [
   ...[pools, claims, reservations, blocks, attachments, pods, workloads, hosts],
 ];
-const NAMES = LISTINGS.map(({ names }) => names[0] ?? "");
+const nameOf = ({ names }: AnyListing) => names[0] ?? "";
+const NAMES = LISTINGS.map(nameOf);
+/** Of these there is something in a cluster. */
+const NAMES_IN_CLUSTER = LISTINGS.filter((one) => one !== hosts).map(nameOf);
+const usageFor = (names: readonly string[]) =>
+  `get ${names.join("|")} [[NAMESPACE/]NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`;
 
 /** `berthctl get` */
 export const get: Command = {
   name: "get",
   summary: "list pools, claims, reservations, blocks, attachments, pods, workloads or hosts",
-  usage: [
-    `get ${NAMES.join("|")} [[NAMESPACE/]NAME] [-n NS | -A] [-o ${FORMATS.join("|")}] [--data DIR | --context NAME]`,
-  ],
+  usage: [usageFor(NAMES)],
+  asKubectl: {
+    summary: "list pools, claims, reservations, blocks, attachments, pods or workloads",
+    usage: [usageFor(NAMES_IN_CLUSTER)],
+  },
   flags: {
     namespace: NAMESPACE,
     "all-namespaces": { type: "boolean", short: "A", about: "every namespace" },
@@ -45,7 +52,7 @@ export const get: Command = {
   async run(args, context) {
     const { what, name, needless } = operandsOf(args.operands);
     if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
-    const found = listingNamed(what);
+    const found = listingNamed(what, context.setting?.kubectl === true);
     const query = queryOf(args, found, name);
     const shown = await withBackend(context, "read", (backend) =>
       found.show(backend, query(backend), context.io.clock.now(), (text) => written(context.io.stdout, text)),
@@ -91,12 +98,14 @@ function placeOf(text: string, scope: AnyListing["scope"]): Place {
   );
 }
 
-function listingNamed(what: string | undefined): AnyListing {
-  if (what === undefined) throw usageError(`say what to list: ${NAMES.join(", ")}`);
+function listingNamed(what: string | undefined, kubectl: boolean): AnyListing {
+  const known = kubectl ? NAMES_IN_CLUSTER : NAMES;
+  if (what === undefined) throw usageError(`say what to list: ${known.join(", ")}`);
   const found = LISTINGS.find(({ names }) => names.includes(what.toLowerCase()));
+  if (found === hosts && kubectl) throw usageError("hosts are listed by berthctl --etcd URL");
   if (found !== undefined) return found;
-  const near = nearestWord(what, NAMES);
-  const advice = near === undefined ? `there are ${NAMES.join(", ")}` : `did you mean ${near}?`;
+  const near = nearestWord(what, known);
+  const advice = near === undefined ? `there are ${known.join(", ")}` : `did you mean ${near}?`;
   throw usageError(`${JSON.stringify(what)} cannot be listed; ${advice}`);
 }
 

@@ -49,6 +49,8 @@ export interface Command {
   readonly flags: Flags;
   /** For a command of data folders alone: what does its work in a cluster. */
   readonly inCluster?: string;
+  /** How it reads as `kubectl berth`, if that does less. */
+  readonly asKubectl?: Pick<Command, "summary" | "usage">;
   /** Lines that each can be typed as they are. */
   readonly examples: readonly string[];
   run(args: Arguments, context: CommandContext): Promise<ExitCode>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from "./command.ts";
-import { withHelp } from "./flags.ts";
+import { ETCD_FLAGS, withHelp } from "./flags.ts";
 import { columns } from "./output.ts";
 
 /** The name that it was called by. */
@@ -50,7 +50,7 @@ export function commandList(commands: readonly Command[], program: Program = "be
       : "Usage: berthctl COMMAND [flags]     (or: kubectl berth COMMAND [flags])",
     "",
     "Commands:",
-    columns(shown.map(({ name, summary }) => [`  ${name}`, summary])),
+    columns(shown.map((command) => [`  ${command.name}`, wordsOf(command, program).summary])),
     ...(kubectl ? OF_KUBECTL : OF_BERTHCTL),
     "",
     `${program} COMMAND --help describes a command.`,
@@ -58,18 +58,27 @@ export function commandList(commands: readonly Command[], program: Program = "be
   ].join("\n");
 }
 
+function wordsOf(command: Command, program: Program): Pick<Command, "summary" | "usage"> {
+  return program === "kubectl berth" ? (command.asKubectl ?? command) : command;
+}
+
+/** Flags of data folders and of etcd, which `kubectl berth` refuses. */
+const NOT_OF_KUBECTL: ReadonlySet<string> = new Set(["data", "wait", ...Object.keys(ETCD_FLAGS)]);
+
 /** `berthctl COMMAND --help` */
 export function helpOf(command: Command, program: Program = "berthctl"): string {
   const kubectl = program === "kubectl berth";
-  const taken = Object.entries(withHelp(command.flags)).filter(([name]) => !kubectl || name !== "data");
+  const { summary, usage } = wordsOf(command, program);
+  const all = Object.entries(withHelp(command.flags));
+  const taken = all.filter(([name]) => !kubectl || !NOT_OF_KUBECTL.has(name));
   const flags = taken.map(([name, { short, value, about }]) => {
     const spelling = `${short === undefined ? "    " : `-${short}, `}--${name}`;
     return [`  ${spelling}${value === undefined ? "" : ` ${value}`}`, about];
   });
   return [
-    `${command.summary.charAt(0).toUpperCase()}${command.summary.slice(1)}.`,
+    `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`,
     "",
-    ...command.usage
+    ...usage
       .map((line) => (kubectl ? line.replace("--data DIR | ", "") : line))
       .map((line, i) => `${i === 0 ? "Usage:" : "      "} ${program} ${line}`),
     "",
