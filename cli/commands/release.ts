@@ -41,7 +41,7 @@ export const release: Command = {
       type: "string",
       value: "NAME",
       about:
-        "to a new claim of this name and namespace, which has the addresses at once: nobody gets them in between",
+        "to a new claim of this name and namespace, which has the addresses at once: nobody gets them in between; for a claim that its pod has left",
     },
     force: {
       type: "boolean",
@@ -56,7 +56,7 @@ export const release: Command = {
     "berthctl release shop/mysql-0",
     "berthctl release shop/mysql-0 --dry-run",
     "berthctl release 10.20.0.51",
-    "berthctl release shop/licence --to licence-2",
+    "berthctl release shop/mysql-2 --to standby",
   ],
   async run(args, commandContext) {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
