@@ -380,7 +380,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           "RESERVED",
           "BOUND",
           "IN BLOCKS",
-          "USED",
+          "USED IN BLOCKS",
           "READY",
           "STATE",
           "DISABLED",
