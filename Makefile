@@ -8,12 +8,12 @@ NODE := node_modules/.bin/node
 CLIENT := $(wildcard ipam-plugin/client/*.c ipam-plugin/client/*.h) ipam-plugin/client/Makefile
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup: node_modules/.berth build/.packages ## install what is missing: npm packages, and Debian packages where there is apt-get
 
 node_modules/.berth: package.json package-lock.json
-	@echo "setting up: npm packages"
+	@echo "setting up: npm packages (about a minute)"
 	@# not `npm ci`: the registry that the lock was made with lacks some platforms' builds of the linters. What the lock
 	@# has is checked by its digest all the same; the Dockerfile uses `npm ci` for what goes into an image.
 	@npm install --no-save --loglevel=error --no-progress >/dev/null

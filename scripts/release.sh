@@ -91,4 +91,5 @@ const statement = {
 process.stdout.write(`${JSON.stringify(statement, null, 1)}\n`);
 JS
 (cd "$out" && sha256sum -- provenance.json >>SHA256SUMS)
+echo "$out:"
 ls -l "$out" | awk 'NR > 1 { print $9, $5 }'

@@ -23,7 +23,9 @@ try {
     await importBerth(cluster);
     say("its nodes have the image of Berth");
   });
-  say("ready; type these two lines in your shell, then go on with README.md, In a cluster");
+  say(
+    "ready; its nodes are NotReady until Berth brings a network. Type these two lines in your shell, then go on with helm install (README.md, In a cluster)",
+  );
   console.log(`export KUBECONFIG=${state.kubeconfig}`);
   console.log(`export PATH=${[...new Set(tools())].join(":")}:$PATH`);
 } catch (error) {
