@@ -5,9 +5,8 @@ import { chmod, chown, readdir, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
-import { COMMANDS, run } from "./run.ts";
+import { COMMANDS } from "./run.ts";
 import { readArguments } from "./terminal/arguments.ts";
-import { NO_CLUSTER } from "./terminal/target.ts";
 import { Folder } from "./testing/folder.ts";
 
 describe("help", () => {
@@ -138,48 +137,6 @@ describe("misuse", () => {
     it(`of ${argv.join(" ")} is told in a line and ends with 2`, async (t) => {
       const folder = await Folder.empty(t);
       assert.deepEqual(await folder.call(...argv), { code: 2, stdout: "", stderr: `Error: ${message}\n` });
-    });
-  }
-});
-
-describe("flags that say where", () => {
-  for (const flags of [
-    ["--data", "x"],
-    ["--data=x"],
-    ["--kubeconfig", "k"],
-    ["--context", "c"],
-    ["--wait=5s"],
-  ]) {
-    it(`may stand before the command: ${flags.join(" ")}`, async (t) => {
-      const folder = await Folder.empty(t);
-      const first = await folder.call(...flags, "get", "clams");
-      assert.deepEqual(first, await folder.call("get", "clams", ...flags));
-      assert.doesNotMatch(first.stderr, /there is no command/);
-    });
-  }
-
-  const ETCD = "http://127.0.0.1:1";
-  for (const [named, argv, note] of [
-    [
-      { dataNamed: true, kubeconfigNamed: true },
-      ["get", "clams"],
-      /^on the etcd http:\S+ \(BERTH_ETCD names it\), not on the data folder \S+ \(BERTH_DATA\) or the cluster of \/k \(KUBECONFIG\): say --etcd or --data or --context to choose\n/,
-    ],
-    [
-      { dataNamed: true },
-      ["apply", "x"],
-      /^on the etcd .*, not on the data folder \S+ \(BERTH_DATA\): say --etcd or --data/,
-    ],
-    [{ dataNamed: true, kubeconfigNamed: true }, ["get", "clams", "--etcd", ETCD], /^Error: /],
-    [{}, ["get", "clams"], /^Error: /],
-  ] as const) {
-    it(`are asked for beside BERTH_ETCD: ${JSON.stringify(named)} ${argv.join(" ")}`, async (t) => {
-      const folder = await Folder.empty(t);
-      const out = { stdout: "", stderr: "" };
-      const etcd = { urls: ETCD };
-      const setting = { ...NO_CLUSTER, dataNamed: false, kubeconfigs: ["/k"], ...named, etcd };
-      assert.equal(await run(argv, { ...folder.context(out), setting }), 2);
-      assert.match(out.stderr, note);
     });
   }
 });

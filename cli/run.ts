@@ -110,22 +110,28 @@ function placed(command: Command, args: Arguments, commandContext: CommandContex
   const dataDir = data === undefined ? commandContext.dataDir : resolve(data);
   const etcd = command.flags["etcd"] === undefined ? undefined : etcdOf(command, args, commandContext);
   if (etcd !== undefined) {
-    const note = args.text("etcd") === undefined ? besideEtcd(command, etcd, commandContext) : undefined;
-    if (note !== undefined) commandContext.io.stderr.write(`${printable(note)}\n`);
+    if (args.text("etcd") === undefined) remark(commandContext, besideEtcd(command, etcd, commandContext));
     return { ...commandContext, dataDir, etcd };
   }
-  if (command.flags["kubeconfig"] === undefined) return onFolder(command, { ...commandContext, dataDir });
-  const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
   const setting = commandContext.setting ?? NO_CLUSTER;
+  if (command.flags["kubeconfig"] === undefined) {
+    if (data === undefined) remark(commandContext, besideKubeconfig(command, dataDir, setting));
+    return onFolder(command, { ...commandContext, dataDir });
+  }
+  const folder = { dataDir, used: () => existsSync(databaseOf(dataDir)) };
   const cluster = targetOf({ data, kubeconfig, context }, setting, folder);
   const unsaid = data === undefined && cluster === undefined && setting.kubeconfigs.length > 0;
-  if (unsaid) commandContext.io.stderr.write(`${printable(beside(dataDir, setting))}\n`);
+  if (unsaid) remark(commandContext, beside(dataDir, setting));
   const wait = args.text("wait");
   if (cluster !== undefined && wait !== undefined)
     throw usageError("--wait is for the stack of a data folder; in a cluster nothing has to start first");
   if (cluster !== undefined) return { ...commandContext, dataDir, cluster };
   const waitMs = wait === undefined ? {} : { waitMs: waitMsOf(wait) };
   return onFolder(command, { ...commandContext, dataDir, ...waitMs });
+}
+
+function remark({ io }: CommandContext, words: string | undefined): void {
+  if (words !== undefined) io.stderr.write(`${printable(words)}\n`);
 }
 
 /** Nothing will come to be where something else than a folder is, however long one waits. */
@@ -162,6 +168,19 @@ function etcdOf(command: Command, args: Arguments, { setting }: CommandContext):
 function beside(dataDir: string, { dataNamed, kubeconfigs }: EnvDefaults): string {
   const why = dataNamed ? "BERTH_DATA names it" : "a stack has been there";
   return `on the data folder ${dataDir} (${why}), not on the cluster of ${kubeconfigs.join(", ")}: say --data or --context to choose`;
+}
+
+/** Commands of data folders that are typed for a cluster, too: there kubectl has them. */
+const OF_KUBECTL: readonly Command[] = [apply, remove];
+
+/** Somebody who works on a cluster would wait for a stack that nobody starts. */
+function besideKubeconfig(
+  command: Command,
+  dataDir: string,
+  { dataNamed, kubeconfigNamed, kubeconfigs }: EnvDefaults,
+): string | undefined {
+  if (dataNamed || !kubeconfigNamed || !OF_KUBECTL.includes(command)) return undefined;
+  return `on the data folder ${dataDir}, not on the cluster of ${kubeconfigs.join(", ")} (KUBECONFIG): for that, ${command.inCluster}`;
 }
 
 /** The same of BERTH_ETCD; undefined where no other variable names a place of the command's. */

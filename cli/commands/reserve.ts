@@ -41,7 +41,7 @@ export const reserve: Command = {
     pool: {
       type: "string",
       value: "P[,Q]",
-      about: "any address of these pools, the first with room; or with interfaces: P,Q@net1",
+      about: "one address of each family, of these pools, the first with room; or with interfaces: P,Q@net1",
     },
     "dry-run": DRY_RUN,
     timeout: {
@@ -52,7 +52,7 @@ export const reserve: Command = {
     namespace: NAMESPACE,
     ...TARGET_FLAGS,
   },
-  examples: ["berthctl reserve shop/licence --address 10.20.0.60", "berthctl reserve shop/licence --pool db"],
+  examples: ["berthctl reserve shop/printer --address 10.20.0.55", "berthctl reserve shop/printer --pool db"],
   async run(args, context) {
     const [operand = ""] = args.expect("NAMESPACE/NAME");
     const request = requestOf(args);
