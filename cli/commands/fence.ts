@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { counted } from "../../allocator/base/counted.ts";
-import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
-import type { StoredHost } from "../../allocator/store/etcd/hosts.ts";
-import type { Stored } from "../../allocator/store/store.ts";
+import type { HostRegistry, StoredHost } from "../../allocator/store/etcd/hosts.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
 import { reportError } from "../apply/report.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import { type EtcdBackend, withEtcd } from "../backend/etcd-backend.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
 import { ETCD_FLAGS, usageError } from "../terminal/flags.ts";
 import { printable, timeOf } from "../terminal/output.ts";
+import { claimsOf, fencedClaims, type Marked, markGone } from "./fenced-claims.ts";
 
 /** A host that is alive writes every 10 s (presence.ts), and is given two chances. */
 const WATCHED_MS = 25_000;
+
+/** What of an etcd a fence needs. */
+interface Fenced extends Pick<EtcdBackend, "store" | "claims"> {
+  readonly registry: Pick<HostRegistry, "get" | "list" | "put">;
+}
 
 /** `berthctl fence` */
 export const fence: Command = {
@@ -48,8 +54,9 @@ export const fence: Command = {
   },
 };
 
-async function fenceHost(
-  etcd: EtcdBackend,
+/** Why it is not done; undefined: it is, or what would be done is said. */
+export async function fenceHost(
+  etcd: Fenced,
   name: string,
   { context, confirmed }: { context: CommandContext; confirmed: boolean },
 ): Promise<Refusal | undefined> {
@@ -66,53 +73,60 @@ async function fenceHost(
     stdout.write(`with --yes they are free for others; no container of ${printable(name)} may run then\n`);
     return undefined;
   }
-  const alive = host.record.fenced === undefined ? await markGone(etcd, host, context) : undefined;
-  if (alive !== undefined) return alive;
-  // again: it may have given some while it was silent, and from here on gives none
-  const left = await claimsOf(etcd, name);
-  await letGo(etcd, left, context);
-  const released = counted(left.length, "claim is", "claims are");
+  const marked = await markWatched(etcd, host, context);
+  if (isRefusal(marked)) return marked;
+  const { claims: own, isServing } = await fencedClaims(etcd, marked);
+  const released = counted(await letGo(etcd, own, context), "claim is", "claims are");
   stdout.write(`host ${printable(name)} is fenced, ${released} released\n`);
+  if (isServing) {
+    const words = `a host is called ${name} again and serves; what else the fenced one had it lets go itself`;
+    stdout.write(`${printable(words)}\n`);
+  }
   return undefined;
 }
 
-async function noHost({ registry }: EtcdBackend, name: string): Promise<Refusal> {
+async function noHost({ registry }: Fenced, name: string): Promise<Refusal> {
   const names = (await registry.list()).map((host) => host.name);
   const there = names.length === 0 ? "there is none" : `there are ${names.join(", ")}`;
   return refuse("OBJECT_INVALID", `no host is called ${name} in etcd; ${there}`);
 }
 
-/** Of claims that a person made the next container may have them, wherever it is. */
-async function claimsOf(etcd: EtcdBackend, name: string): Promise<readonly Stored<"claim">[]> {
-  const all = await etcd.claims();
-  return all.filter(({ record }) => record.binding?.node === name && record.handMade !== true);
-}
-
 /** Only a record that nobody writes any more is of a host that is gone. */
-async function markGone(
-  { registry }: EtcdBackend,
+async function markWatched(
+  etcd: Fenced,
   host: StoredHost,
   { io, user }: CommandContext,
-): Promise<Refusal | undefined> {
-  const { name, record, revision } = host;
-  io.stderr.write(`looking for ${WATCHED_MS / 1000} s whether ${printable(name)} is alive\n`);
-  await io.clock.sleep(WATCHED_MS);
-  const fenced = { ...record, fenced: { at: Math.floor(io.clock.now()), by: user } };
-  if ((await registry.put(name, fenced, revision)) !== "changed") return undefined;
+): Promise<Marked | Refusal> {
+  const { name, record } = host;
+  if (record.fenced === undefined) {
+    io.stderr.write(`looking for ${WATCHED_MS / 1000} s whether ${printable(name)} is alive\n`);
+    await io.clock.sleep(WATCHED_MS);
+  }
+  const marked = await markGone(etcd, host, { at: Math.floor(io.clock.now()), by: user });
+  if (marked !== "alive") return marked;
   const words = `host ${name} is alive: it has written to etcd while it was watched; stop it first`;
   return refuse("CLAIM_BUSY", words);
 }
 
+/** Exactly as they were listed: what was changed since is somebody's. How many were let go. */
 async function letGo(
-  { store }: EtcdBackend,
+  { store }: Fenced,
   claims: readonly Stored<"claim">[],
   { io: { clock, random, stdout } }: CommandContext,
-): Promise<void> {
+): Promise<number> {
   const view = await loadCache(store);
   const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
-  for (const { key, record } of claims) {
-    const seen = await store.get("claim", key);
-    if (seen?.record.nonce === record.nonce) await release(context, seen);
-    stdout.write(`  ${record.addresses.join(", ")} of ${printable(key)}\n`);
+  let released = 0;
+  for (const seen of claims) {
+    if ((await release(context, seen)) === "changed" && !(await isGivenBack(store, seen))) continue;
+    released++;
+    stdout.write(`  ${seen.record.addresses.join(", ")} of ${printable(seen.key)}\n`);
   }
+  return released;
+}
+
+/** By a host that has seen the mark, or by another person. */
+async function isGivenBack(store: Store, { key, record }: Stored<"claim">): Promise<boolean> {
+  const now = (await store.get("claim", key))?.record;
+  return now?.nonce !== record.nonce || now.releasing === true;
 }

@@ -8,6 +8,7 @@ import { HostRegistry } from "../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../allocator/store/etcd/store.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { loadCache } from "../../cli/backend/embedded-backend.ts";
+import { fencedClaims, markGone } from "../../cli/commands/fenced-claims.ts";
 import type { ManualClock } from "../support/clock.ts";
 import { addrs, claimRecord, poolRecord, reservationsOf } from "../support/fixtures.ts";
 import type { SeededRandom } from "../support/random.ts";
@@ -57,13 +58,11 @@ export class EtcdAdministrator {
     const host = await this.#registry.get(name);
     if (host === undefined) return false;
     await watch();
-    const fenced = { ...host.record, fenced: { at: 1, by: "a person" } };
-    if ((await this.#registry.put(name, fenced, host.revision)) === "changed") return false;
+    const etcd = { registry: this.#registry, claims: () => this.all("claim") };
+    const marked = await markGone(etcd, host, { at: 1, by: "a person" });
+    if (marked === "alive") return false;
     const context = { ...this.#context, view: await loadCache(this.#store) };
-    for (const seen of await this.all("claim")) {
-      const { binding, handMade } = seen.record;
-      if (binding?.node === name && handMade !== true) await release(context, seen);
-    }
+    for (const seen of (await fencedClaims(etcd, marked)).claims) await release(context, seen);
     return true;
   }
 
