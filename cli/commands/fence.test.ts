@@ -144,6 +144,24 @@ describe("berthctl fence --yes", () => {
     assert.deepEqual(await scene.left(), ["shop/old"]);
   });
 
+  it("goes on where another person has marked the same host meanwhile", async (t) => {
+    const scene = await Scene.of(t, OLD);
+    scene.beforeMark = () => scene.write(FENCED);
+    assert.equal(await scene.fence(), undefined);
+    assert.deepEqual(await scene.left(), []);
+    assert.match(scene.out.stdout, /host host-c is fenced, 1 claim is released\n$/);
+  });
+
+  it("refuses where a new host of the name has followed another person's mark", async (t) => {
+    const scene = await Scene.of(t, OLD);
+    scene.beforeMark = async () => {
+      await scene.write(FENCED);
+      await scene.write({ ...NEW, fenced: { at: NOW, by: "another" } });
+    };
+    assert.match((await scene.fence()) ?? "", /^host host-c is alive/);
+    assert.deepEqual(await scene.left(), ["shop/old"]);
+  });
+
   it("refuses a host that is alive", async (t) => {
     const scene = await Scene.of(t, OLD);
     scene.beforeMark = () => scene.write({ ...OLD, seen: NOW + 1 });

@@ -33,13 +33,16 @@ export async function claimsOf(
   return all.filter(({ record }) => record.binding?.node === name && record.handMade !== true);
 }
 
-/** `alive`: the host has written its record since it was seen. */
+/** `alive`: a host has written the record since it was seen. Another person's mark of the same host is as good as this one's. */
 export async function markGone(etcd: Hosts, seen: StoredHost, fenced: Fence): Promise<Marked | "alive"> {
   const { name, record, revision } = seen;
   if (record.fenced !== undefined) return { host: seen, before: [] };
   const before = await claimsOf(etcd, name);
   const host = await etcd.registry.put(name, { ...record, fenced }, revision);
-  return host === "changed" ? "alive" : { host, before };
+  if (host !== "changed") return { host, before };
+  const now = await etcd.registry.get(name);
+  const isMarked = now?.record.fenced !== undefined && now.record.journal === record.journal;
+  return isMarked ? { host: now, before: [] } : "alive";
 }
 
 /**
