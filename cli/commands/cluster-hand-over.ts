@@ -8,22 +8,34 @@ import { deleteInCluster } from "../backend/cluster-release.ts";
 import type { Io } from "../terminal/command.ts";
 import { unlessDenied } from "./claim-to-release.ts";
 import { create } from "./cluster-reserve.ts";
-import { type Moved, successorConflict, type Transfer } from "./transfer.ts";
+import { type Moved, type Mover, refusedOf, successorConflict, type Transfer } from "./transfer.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
 const TIMEOUT_MS = 30_000;
 const LOOK_MS = 100;
 
+export function movesInCluster(cluster: Cluster, io: Io): Mover {
+  return {
+    move: (context, transfer) => moveInCluster(cluster, context, transfer, io),
+    finish: (_context, { successor }) => reservedFor(cluster, successor.key, io),
+  };
+}
+
+export function triesInCluster(cluster: Cluster, io: Io): Mover {
+  return {
+    move: (_context, transfer) => tryInCluster(cluster, transfer, io),
+    finish: async (_context, { successor: { record } }) => ({
+      kind: "moved",
+      addresses: record.request.addresses ?? [],
+    }),
+  };
+}
+
 /**
  * With the rights of a person, who may make and delete claims and nothing more: the new claim says whom it takes over
  * from, and when the old one is deleted the controller makes its reservations the new one's.
  */
-export async function moveInCluster(
-  cluster: Cluster,
-  context: Context,
-  transfer: Transfer,
-  io: Io,
-): Promise<Moved> {
+async function moveInCluster(cluster: Cluster, context: Context, transfer: Transfer, io: Io): Promise<Moved> {
   const { seen, subject } = transfer;
   const key = `${subject.namespace}/${subject.name}`;
   const made = await create(cluster, subject, { io, dryRun: false, timeoutMs: TIMEOUT_MS });
@@ -31,20 +43,15 @@ export async function moveInCluster(
   const successor = await cluster.store.get("claim", key);
   if (successor === undefined) return "changed";
   const conflict = made.kind === "there" ? successorConflict(successor, transfer) : undefined;
-  if (conflict !== undefined) return conflict;
+  if (conflict !== undefined) return await refusedOf(cluster.store, transfer, conflict);
   const released = await unlessDenied(cluster, seen, () => deleteInCluster(context, seen));
   if (released === "released") return await reservedFor(cluster, key, io);
-  await deleteClaim(cluster, key);
+  if (made.kind === "made") await takeBack(cluster, made.uid, { key, from: seen.key });
   return released;
 }
 
 /** What the API server and Berth's admission say to the new claim; nothing is written. */
-export async function tryInCluster(
-  cluster: Cluster,
-  _context: Context,
-  transfer: Transfer,
-  io: Io,
-): Promise<Moved> {
+async function tryInCluster(cluster: Cluster, transfer: Transfer, io: Io): Promise<Moved> {
   const { seen, subject } = transfer;
   const key = `${subject.namespace}/${subject.name}`;
   const made = await create(cluster, subject, { io, dryRun: true, timeoutMs: TIMEOUT_MS });
@@ -54,10 +61,18 @@ export async function tryInCluster(
   return conflict ?? { kind: "moved", addresses: seen.record.addresses };
 }
 
-/** The new claim must not wait for the next deletion, which nobody means for it. */
-async function deleteClaim({ store }: Cluster, key: string): Promise<void> {
+/**
+ * The new claim must not wait for the next deletion, which nobody means for it. With the old one gone another call relies on it,
+ * and so does whoever has made one of the name since.
+ */
+async function takeBack(
+  { store }: Cluster,
+  uid: string,
+  { key, from }: { readonly key: string; readonly from: string },
+): Promise<void> {
   await retryOnConflict(store, { kind: "claim", key, doing: "it was taken back" }, async (seen) => {
-    if (seen === undefined) return true;
+    if (seen?.uid !== uid || seen.record.nonce !== "") return true;
+    if ((await store.get("claim", from)) === undefined) return true;
     return (await store.remove("claim", seen)).kind === "removed" ? true : "conflict";
   });
 }

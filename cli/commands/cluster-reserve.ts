@@ -34,7 +34,7 @@ const LOOK_MS = 100;
 const LONGEST_LOOK_MS = 1_000;
 
 type Made =
-  | { readonly kind: "made"; readonly warnings: readonly string[] }
+  | { readonly kind: "made"; readonly uid: string; readonly warnings: readonly string[] }
   | { readonly kind: "there" }
   | { readonly kind: "refused"; readonly why: string };
 
@@ -80,7 +80,10 @@ export async function create(
     query: { fieldManager: "berthctl", fieldValidation: "Strict", ...(dryRun ? { dryRun: "All" } : {}) },
     body: json,
   });
-  if (answer.status === 201) return { kind: "made", warnings: answer.warnings ?? [] };
+  if (answer.status === 201) {
+    const uid = new Fields(answer.body).at("metadata").text("uid");
+    return { kind: "made", uid, warnings: answer.warnings ?? [] };
+  }
   if (alreadyExists(answer)) return { kind: "there" };
   const { message, reason } = statusOf(answer.body, answer.status);
   const denied = parseDenial(message);

@@ -5,30 +5,23 @@ import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/bas
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { dryRun } from "../../allocator/demand/allocation-dry-run.ts";
-import { requestFromSpec } from "../../allocator/demand/build-request.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
-import { startCooldownIfDropped } from "../../allocator/lifecycle/release.ts";
-import { reserve } from "../../allocator/lifecycle/reserve.ts";
-import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
-import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { type Claim, claimKey } from "../../allocator/model/claim.ts";
-import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import { interfacesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import { MAX_ATTEMPTS } from "../../allocator/store/retry-on-conflict.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
 import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM } from "../apply/kinds.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError } from "../apply/report.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
-import { loadCache } from "../backend/embedded-backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import { busy, claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
-import { type Moved, successorConflict, type Transfer } from "./transfer.ts";
+import { movesHere, triesHere } from "./hand-over-here.ts";
+import { isSuccessor, type Moved, type Mover, type Succession, type Transfer } from "./transfer.ts";
 
 /** What is to be handed over, to whom. */
 interface HandOver {
@@ -40,53 +33,78 @@ interface HandOver {
   readonly dryRun: boolean;
 }
 
-type Move = (context: Context, transfer: Transfer) => Promise<Moved>;
-
 export async function handOver(commandContext: CommandContext, wanted: HandOver): Promise<ExitCode> {
-  if (commandContext.cluster === undefined) {
-    const move = wanted.dryRun ? tryHere : moveHere;
+  const { io, cluster } = commandContext;
+  if (cluster === undefined) {
     return await withBackend(commandContext, wanted.dryRun ? "read" : "write", (backend) =>
-      untilMoved(commandContext, backend, wanted, (context, transfer) => move(backend, context, transfer)),
+      untilMoved(io, backend, wanted, wanted.dryRun ? triesHere(backend) : movesHere(backend)),
     );
   }
   // What authenticates takes longer to load than the rest of berthctl takes to run.
   const { withCluster } = await import("../backend/cluster-backend.ts");
-  const { moveInCluster, tryInCluster } = await import("./cluster-hand-over.ts");
-  const move = wanted.dryRun ? tryInCluster : moveInCluster;
-  return await withCluster(commandContext.io, commandContext.cluster, (cluster) =>
-    untilMoved(commandContext, cluster, wanted, (context, transfer) =>
-      move(cluster, context, transfer, commandContext.io),
-    ),
-  );
+  const { movesInCluster, triesInCluster } = await import("./cluster-hand-over.ts");
+  const mover = wanted.dryRun ? triesInCluster : movesInCluster;
+  return await withCluster(io, cluster, (backend) => untilMoved(io, backend, wanted, mover(backend, io)));
 }
 
 async function untilMoved(
-  { io }: CommandContext,
+  io: CommandContext["io"],
   backend: Backend,
   wanted: HandOver,
-  move: Move,
+  mover: Mover,
 ): Promise<ExitCode> {
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const context = await contextFor(io, backend, wanted);
-    const transfer = await transferFor(context, backend, wanted);
-    const moved = isRefusal(transfer) ? transfer : await move(context, transfer);
+    const step = await stepFor(context, backend, wanted);
+    if (isRefusal(step)) return refused(io, step);
+    const moved =
+      "successor" in step ? await succeeded(context, step, mover) : await mover.move(context, step);
     if (moved === "changed") continue;
-    if (isRefusal(transfer) || isRefusal(moved)) {
-      reportError(io, isRefusal(moved) ? moved.message : "");
-      return 1;
-    }
-    const { key, record } = transfer.seen;
-    const holdings = printable(moved.addresses.join(", "));
-    const dry = wanted.dryRun ? " (dry run)" : "";
-    const successor = `${titleOf(transfer.subject)} created${dry}   ${holdings}`;
-    io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
-    warnOfPods(io, record, await podsWithout(record, backend), claimKey(transfer.subject));
+    if (isRefusal(moved)) return refused(io, moved);
+    await tell(io, backend, { ...moved, step, dryRun: wanted.dryRun });
     return 0;
   }
   throw new BerthError(
     "REVISION_CONFLICT",
     `${wanted.operand} kept changing while it was released; try again`,
   );
+}
+
+function refused(io: CommandContext["io"], { message }: Refusal): ExitCode {
+  reportError(io, message);
+  return 1;
+}
+
+async function succeeded(context: Context, step: Succession, mover: Mover): Promise<Moved> {
+  const { addresses, nonce } = step.successor.record;
+  return nonce === "" ? await mover.finish(context, step) : { kind: "moved", addresses };
+}
+
+interface Done {
+  readonly addresses: readonly string[];
+  readonly step: Transfer | Succession;
+  readonly dryRun: boolean;
+}
+
+/** Who has the addresses now, and which pods miss them. */
+async function tell(
+  io: CommandContext["io"],
+  backend: Backend,
+  { addresses, step, dryRun }: Done,
+): Promise<void> {
+  const dry = dryRun ? " (dry run)" : "";
+  const holdings = printable(addresses.join(", "));
+  if ("successor" in step) {
+    const { from, successor } = step;
+    const words = `takes over from ipclaim/${claimKey(from)}, which is released`;
+    io.stdout.write(`ipclaim/${successor.key} ${words}${dry}   ${holdings}\n`);
+    const old = { ...successor.record, name: from.name };
+    return warnOfPods(io, old, await podsWithout(old, backend), successor.key);
+  }
+  const { key, record } = step.seen;
+  const successor = `${titleOf(step.subject)} created${dry}   ${holdings}`;
+  io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
+  warnOfPods(io, record, await podsWithout(record, backend), claimKey(step.subject));
 }
 
 async function contextFor(
@@ -99,18 +117,42 @@ async function contextFor(
   return { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
 }
 
-async function transferFor(
+async function stepFor(
   { store, view, clock }: Context,
   backend: Backend,
   { operand, to, namespace, force }: HandOver,
-): Promise<Transfer | Refusal> {
+): Promise<Transfer | Succession | Refusal> {
   const key = claimMeant({ operand, given: namespace, usual: backend.namespace }, view, clock.now());
   if (isRefusal(key)) return key;
   const seen = await store.get("claim", claimKey(key));
+  const taken = await successionTo(store, { key, seen, to, isAddress: parseAddress(operand) !== undefined });
+  if (taken !== undefined) {
+    const old = { ...taken.successor, key: claimKey(taken.from) };
+    // with its addresses it has been through this, and is another claim in use
+    const isFinished = force || taken.successor.record.nonce !== "";
+    return (isFinished ? undefined : await busy(old, backend)) ?? taken;
+  }
   if (seen === undefined) return noClaim(claimKey(key));
   const subject = successorOf(seen.record, to);
   if (isRefusal(subject)) return subject;
   return (force ? undefined : await busy(seen, backend)) ?? { seen, subject };
+}
+
+/** What an earlier or another call has left: the old claim is gone, or its address is the new one's by now. */
+async function successionTo(
+  store: Pick<Store, "get">,
+  now: { key: ClaimKey; seen: Stored<"claim"> | undefined; to: string; isAddress: boolean },
+): Promise<Succession | undefined> {
+  const { key, seen, isAddress } = now;
+  const to = claimKeyOf(now.to, key.namespace);
+  if (isRefusal(to) || to.namespace !== key.namespace) return undefined;
+  if (seen === undefined) {
+    const successor = await store.get("claim", claimKey(to));
+    return successor && isSuccessor(successor.record, key.name) ? { from: key, successor } : undefined;
+  }
+  const name = seen.record.takesOver;
+  if (!isAddress || to.name !== key.name || name === undefined || seen.record.nonce === "") return undefined;
+  return { from: { namespace: key.namespace, name }, successor: seen };
 }
 
 /** The new claim as a person would write it. */
@@ -137,58 +179,4 @@ function successorOf(claim: Claim, to: string): Subject | Refusal {
     kind: IP_CLAIM,
     json: { apiVersion: apiVersionOf(IP_CLAIM), kind: IP_CLAIM.kind, metadata, spec },
   });
-}
-
-/** What would become of it, on a data folder. */
-async function tryHere(backend: Backend, context: Context, transfer: Transfer): Promise<Moved> {
-  const { seen, subject } = transfer;
-  const allocation = await allocationFor(backend, context, subject);
-  if (isRefusal(allocation)) return allocation;
-  const would = await dryRun({ ...context, view: await loadCache(context.store) }, allocation.request);
-  if (isRefusal(would)) return would;
-  const there = await context.store.get("claim", claimKey(subject));
-  const conflict = there && successorConflict(there, transfer);
-  return conflict ?? { kind: "moved", addresses: seen.record.addresses };
-}
-
-/**
- * On a data folder: the new claim, then the end of the old one, then the addresses by compare-and-set on their
- * reservations. Whoever looks in between finds them reserved.
- */
-async function moveHere(backend: Backend, context: Context, transfer: Transfer): Promise<Moved> {
-  const { store } = context;
-  const { seen, subject } = transfer;
-  const allocation = await allocationFor(backend, context, subject);
-  if (isRefusal(allocation)) return allocation;
-  const would = await dryRun({ ...context, view: await loadCache(store) }, allocation.request);
-  if (isRefusal(would)) return would;
-  const created = await store.create("claim", allocation.claim);
-  const conflict = created.kind === "exists" ? successorConflict(created.stored, transfer) : undefined;
-  if (conflict !== undefined) return conflict;
-  if ((await store.remove("claim", seen)).kind === "conflict") {
-    await store.remove("claim", created.stored);
-    return "changed";
-  }
-  const now = { ...context, view: await loadCache(store) };
-  const got = await reserve(now, { ...allocation.request, userRequested: true }, "pod");
-  if (!isRefusal(got)) return { kind: "moved", addresses: got.claim.record.addresses };
-  await store.remove("claim", created.stored);
-  for (const address of seen.record.addresses)
-    await startCooldownIfDropped(context, address, seen.record.nonce);
-  return got;
-}
-
-/** The old claim is unused or its user is overruled: what it leaves need not cool first. */
-async function allocationFor(
-  { world }: Backend,
-  { clock, random }: Context,
-  { json }: Subject,
-): Promise<{ readonly claim: Claim; readonly request: AllocationRequest } | Refusal> {
-  const object = readObject(json);
-  const claim = isRefusal(object) ? object : readClaimRequest(object);
-  if (isRefusal(claim)) return claim;
-  const namespace = await namespaceOf(world, claim.namespace);
-  const request = requestFromSpec(claim, namespace, { token: random.token(), now: clock.now() });
-  const takesOver = { name: claim.takesOver ?? "", wasUnused: true };
-  return { claim, request: { ...request, takesOver } };
 }
