@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { Fields, type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
 import {
   claimObject,
   type Json,
@@ -304,3 +304,19 @@ describe("other objects", () => {
 
 const POOL_HELD =
   "refused: pool db is in use: it still holds 10.20.0.70 (shop/mysql-0); release them first, or set disabled: true and wait";
+
+describe("a claim", () => {
+  it("that a broken-off call has left without addresses is reviewed again, and unchanged from then on", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const { target, asked } = counterAt(world);
+    const identity = { kind: "Pod", apiVersion: "v1", name: "licence" };
+    const left = { name: "licence", identity, addresses: [], nonce: "", handMade: true };
+    await world.realStore.create("claim", claimRecord(left));
+    await world.settle();
+    const json = claimObject("licence", { request: { addresses: ["10.20.0.70"] } });
+    assert.equal(said(await send(target, json)), "configured");
+    assert.deepEqual(await world.holdings(), { "shop/licence": "10.20.0.70" });
+    assert.equal(said(await send(target, json)), "unchanged");
+    assert.equal(asked.length, 1);
+  });
+});

@@ -59,7 +59,7 @@ export async function submit(target: ReviewTarget, subject: Subject): Promise<Su
       ? await createPod(target, subject)
       : await write(target, subject, { object: born(subject.json, target.io), oldObject: null });
   }
-  if (isUnchanged(subject, current)) {
+  if (isUnchanged(subject, current) && !isUnreserved(subject, current)) {
     const warnings = subject.kind.kind === "Pod" ? await warnOfRelease(target.backend, current) : [];
     return { kind: "done", verb: "unchanged", object: current, warnings };
   }
@@ -178,6 +178,11 @@ function statusesOf(object: Fields): readonly Labels[] {
   const metadata = object.at("metadata");
   const written = Object.entries(metadata.texts("annotations")).filter(([key]) => !WRITTEN.includes(key));
   return [metadata.texts("labels"), Object.fromEntries(written)];
+}
+
+/** A call that was broken off has left it without addresses, and the next review reserves them. */
+function isUnreserved({ kind }: Pick<Subject, "kind">, current: Json): boolean {
+  return kind.kind === "IPClaim" && new Fields(current).at("spec").text("nonce") === "";
 }
 
 function isSameClaim(current: Fields, json: Json): boolean {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { assertClean } from "../../test/support/assert-audit.ts";
-import { addrs, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
+import { addrs, claimRecord, DB_POOL, poolRecord, reservationsOf } from "../../test/support/fixtures.ts";
 import { claimObject, deniedAs, type Json, pod, review } from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
@@ -163,6 +163,29 @@ describe("a claim made by hand", () => {
     ]);
   });
 
+  it("goes on to take over where a hand-over was broken off, whether it says so again or not", async () => {
+    for (const more of [{}, { takesOver: "old" }]) {
+      await using world = await openWorld({ pools: POOLS });
+      await brokenOff(world);
+      const object = claimObject("licence", { request: { addresses: ["10.20.0.70"] }, ...more });
+      assert.equal(await said(world, object, { operation: "UPDATE" }), "");
+      assert.deepEqual((await stored(world))?.addresses, addrs("10.20.0.70"));
+      await assertClean(world);
+    }
+  });
+
+  it("takes nothing over while the other claim is there, or for another request", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const old = await brokenOff(world);
+    assert.equal(await said(world, resolved(["10.20.0.71"]), { operation: "UPDATE" }), "");
+    await using other = await openWorld({ pools: POOLS });
+    await brokenOff(other);
+    await other.realStore.create("claim", old);
+    await other.settle();
+    const told = await said(other, resolved(["10.20.0.70"]), { operation: "UPDATE" });
+    assert.match(told, /10\.20\.0\.70 .*old/);
+  });
+
   it("in a dry run says what it would get", async () => {
     await using world = await openWorld({ pools: POOLS });
     const before = world.dump();
@@ -183,6 +206,20 @@ describe("a claim made by hand", () => {
     }
   });
 });
+
+/** The old claim is gone, the new one has no addresses, and what the old one had is still reserved for it. */
+async function brokenOff(world: World) {
+  const old = claimRecord({ name: "old", identity: podNamed("old"), handMade: true });
+  for (const one of reservationsOf(old)) await world.realStore.create("reservation", one);
+  const waits = { addresses: [], nonce: "", takesOver: "old", identity: podNamed("licence") };
+  await world.realStore.create("claim", { ...old, name: "licence", ...waits });
+  await world.settle();
+  return old;
+}
+
+function podNamed(name: string) {
+  return { kind: "Pod", apiVersion: "v1", name };
+}
 
 /** As a replica in a cluster answers. */
 async function toldInCluster(world: World, object: Json): Promise<readonly string[]> {

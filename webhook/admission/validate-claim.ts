@@ -60,9 +60,13 @@ async function consider(
   claim: Claim,
 ): Promise<AdmissionResponse> {
   const namespace = await namespaceOf(admission.inventory, claim.namespace);
-  const allocation = allocationFor(admission, claim, namespace);
-  const unserved = warnUnserved(claim);
   const there = await admission.context.store.get("claim", claimKey(claim));
+  const asked = allocationFor(admission, claim, namespace);
+  const allocation =
+    admission.embedded === undefined || there === undefined
+      ? asked
+      : await asSuccessor(admission.context.store, asked, { claim, there: there.record });
+  const unserved = warnUnserved(claim);
   if (there !== undefined && there.record.handMade !== true) {
     return denied(request.uid, isOwnClaim(there.record));
   }
@@ -118,6 +122,24 @@ function allocationFor(
 ): AllocationRequest {
   const { clock, random } = admission.context;
   return requestFromSpec(claim, namespace, { token: random.token(), now: clock.now() });
+}
+
+/**
+ * Where no controller does it, a hand-over that was broken off is finished by the next review of the new claim, also if that does not
+ * say again from whom it takes over. Only a hand-over leaves reservations of a claim that is gone as they are: it was seen unused.
+ */
+async function asSuccessor(
+  store: Store,
+  asked: AllocationRequest,
+  { claim, there }: { readonly claim: Claim; readonly there: Claim },
+): Promise<AllocationRequest> {
+  const name = claim.takesOver ?? there.takesOver;
+  if (name === undefined || there.nonce !== "" || !isDeepStrictEqual(claim.request, there.request))
+    return asked;
+  const from = claimKey({ namespace: claim.namespace, name });
+  if ((await store.get("claim", from)) !== undefined) return asked;
+  const constraints = { ...asked.constraints, takesOver: name };
+  return { ...asked, constraints, takesOver: { name, wasUnused: true } };
 }
 
 /** Stores the claim, then reserves for it; a claim that cannot have its addresses does not stay. */
