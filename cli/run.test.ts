@@ -62,6 +62,27 @@ describe("help", () => {
   }
 });
 
+describe("a command that only reads", () => {
+  for (const [argv, onlyReads] of [
+    [["get", "claims"], true],
+    [["who", "10.20.0.51"], true],
+    [["check"], true],
+    [["explain", "10.20.0.51"], true],
+    [["version"], true],
+    [["release", "shop/mysql-0"], false],
+    [["reserve", "shop/vip", "--pool", "db"], false],
+    [["delete", "pod/shop/web"], false],
+    [["down"], false],
+  ] as const) {
+    it(`is ${onlyReads ? "" : "not "}${argv[0]}, which ${onlyReads ? "says so" : "says nothing"} before it begins`, async (t) => {
+      const folder = await Folder.empty(t);
+      let said = 0;
+      await run(argv, { ...folder.context(), waitMs: 0, onlyReads: () => said++ });
+      assert.equal(said, onlyReads ? 1 : 0);
+    });
+  }
+});
+
 describe("misuse", () => {
   for (const [argv, message] of [
     [["aply"], 'there is no command "aply"; did you mean apply?'],

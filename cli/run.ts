@@ -78,6 +78,7 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
       `kubectl berth has no ${command.name}, which is for a data folder; ${command.inCluster}`,
     );
   }
+  if (command.onlyReads === true) commandContext.onlyReads?.();
   const args = readArguments(command, rest);
   if (args.has("help")) {
     stdout.write(helpOf(command, program));

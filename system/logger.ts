@@ -64,6 +64,7 @@ export function createLogger(options: LoggerOptions): LineLogger {
  */
 export function standardError(): Writable {
   const file = pino.destination({ dest: 2, sync: true });
+  file.on("error", () => {}); // nobody reads it any more: a line is lost, and nothing else
   return new Writable({
     write(chunk, _encoding, done) {
       file.write(String(chunk));

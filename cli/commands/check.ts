@@ -11,6 +11,7 @@ import { columns, document, formatOf, printable } from "../terminal/output.ts";
 export const check: Command = {
   name: "check",
   summary: "compare pools, claims, reservations and attachments with each other, and with who needs them",
+  onlyReads: true,
   usage: ["check [-o json] [--data DIR | --context NAME]"],
   flags: {
     output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },

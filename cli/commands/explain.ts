@@ -30,6 +30,7 @@ import { heldElsewhere } from "./claim-to-release.ts";
 export const explain: Command = {
   name: "explain",
   summary: "say why a pod, claim or address is in its state, or what the pods of a file would get",
+  onlyReads: true,
   usage: [
     "explain pod [NAMESPACE/]NAME | claim [NAMESPACE/]NAME | ADDRESS [-n NS] [--data DIR | --context NAME]",
     "explain -f FILE|DIR|- [-f ...] [--data DIR | --context NAME]",

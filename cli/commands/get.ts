@@ -33,6 +33,7 @@ const usageFor = (names: readonly string[]) =>
 export const get: Command = {
   name: "get",
   summary: "list pools, claims, reservations, blocks, attachments, pods, workloads or hosts",
+  onlyReads: true,
   usage: [usageFor(NAMES)],
   asKubectl: {
     summary: "list pools, claims, reservations, blocks, attachments, pods or workloads",

@@ -6,6 +6,7 @@ import type { Command } from "../terminal/command.ts";
 export const version: Command = {
   name: "version",
   summary: "print the version",
+  onlyReads: true,
   usage: ["version"],
   flags: {},
   examples: ["berthctl version"],

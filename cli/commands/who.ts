@@ -15,6 +15,7 @@ import { document, formatOf } from "../terminal/output.ts";
 export const who: Command = {
   name: "who",
   summary: "say who has an address",
+  onlyReads: true,
   usage: ["who ADDRESS|MAC [-o json] [--data DIR | --context NAME]"],
   flags: {
     output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },

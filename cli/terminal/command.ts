@@ -36,6 +36,8 @@ export interface CommandContext {
   readonly etcd?: EtcdTarget;
   /** How long a stack that starts on the folder is waited for; 30 s if absent. */
   readonly waitMs?: number;
+  /** Called before a command that writes nothing but its output. */
+  readonly onlyReads?: () => void;
   /** The program and its arguments up to the command, for one that goes on in the background. */
   readonly self?: readonly string[];
 }
@@ -47,6 +49,8 @@ export interface Command {
   /** What follows `berthctl` on a usage line; one line for each form. */
   readonly usage: readonly string[];
   readonly flags: Flags;
+  /** It writes nothing but its output: without a reader of that it may end at any moment. Absent: it may write. */
+  readonly onlyReads?: true;
   /** For a command of data folders alone: what does its work in a cluster. */
   readonly inCluster?: string;
   /** How it reads as `kubectl berth`, if that does less. */
