@@ -18,7 +18,7 @@ import { NETWORK_ANNOTATIONS } from "./network-attachments.ts";
 
 /** Annotations that people write. */
 export { IPS, MAC } from "./mac-values.ts";
-export { FALLBACK, FAMILIES } from "./merged-request.ts";
+export { ASSIGNED_ADDRESSES, FALLBACK, FAMILIES } from "./merged-request.ts";
 export const POOLS = "berth.dev/pools";
 export const STICKY = "berth.dev/sticky";
 export const WHEN_DELETED = "berth.dev/when-deleted";
@@ -26,7 +26,6 @@ export const WHEN_SCALED = "berth.dev/when-scaled";
 export const TTL = "berth.dev/ttl";
 /** Annotations that Berth writes; what a pod brings along under these keys is ignored. */
 export const ASSIGNED_CLAIM = "berth.dev/claim";
-export const ASSIGNED_ADDRESSES = "berth.dev/addresses";
 export const ASSIGNED_TOKEN = "berth.dev/token";
 
 /** What a namespace may say for pods that do not ask for themselves. */

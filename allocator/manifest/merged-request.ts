@@ -2,9 +2,16 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { type Family, familyOf } from "../ip/address.ts";
+import { sameSet } from "../base/same-set.ts";
+import { type Address, type Family, familyOf } from "../ip/address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
-import { FIRST_INTERFACE, type InterfacePools, type Interfaces } from "../model/interfaces.ts";
+import {
+  FIRST_INTERFACE,
+  type InterfacePools,
+  type Interfaces,
+  parseAddresses,
+  saidOf,
+} from "../model/interfaces.ts";
 import { bad, repeated } from "./annotation-values.ts";
 import type { DialectReader } from "./dialect-values.ts";
 import { hasFurtherInterfaces, withFirstOfFamilies } from "./first-interface-families.ts";
@@ -24,6 +31,8 @@ export const LONGEST_VALUE = 64 * 1024;
 
 export const FAMILIES = "berth.dev/families";
 export const FALLBACK = "berth.dev/fallback";
+/** What a pod was assigned, by Berth. */
+export const ASSIGNED_ADDRESSES = "berth.dev/addresses";
 
 interface Said {
   /** The last annotation of the system that spoke of it. */
@@ -50,7 +59,7 @@ export function mergeFormats(
     const clash = join(asked, said, format.key);
     if (clash !== undefined) return clash;
   }
-  if (annotations[FALLBACK] !== undefined) withoutNamedElsewhere(systems);
+  if (annotations[FALLBACK] !== undefined) withoutGiven(systems, annotations);
   const all: Aspects = new Map();
   for (const asked of systems.values()) {
     const clash = agree(all, asked);
@@ -66,15 +75,19 @@ export function mergeFormats(
 
 /**
  * Where any other address will do, Multus' list has what the pod was given (fallback-annotations.ts), and what the pod asks for stays in
- * other words, if it stands there too.
+ * other words, if it stands there too. What else Multus' list says is a request like any other, which those have to agree with.
  */
-function withoutNamedElsewhere(systems: ReadonlyMap<string, Aspects>): void {
+function withoutGiven(systems: ReadonlyMap<string, Aspects>, annotations: Labels): void {
   const multus = systems.get("multus");
   const entries = multus?.get("entries");
   if (multus === undefined || entries === undefined) return;
   const others = [...systems].filter(([system, asked]) => system !== "multus" && asked.has("entries"));
   const named = new Set(others.flatMap(([, asked]) => Object.keys(placesIn(asked))));
-  const left = Object.entries(placesIn(multus)).filter(([name]) => !named.has(name));
+  const given = givenIn(annotations);
+  const isGiven = (name: string, its: readonly Address[]) => sameSet(saidOf(given, name) ?? [], its);
+  const left = Object.entries(placesIn(multus)).filter(
+    ([name, its]) => !named.has(name) || !isGiven(name, its),
+  );
   const interfaces = multus.get("interfaces");
   if (left.length === 0) {
     multus.delete("entries");
@@ -83,6 +96,14 @@ function withoutNamedElsewhere(systems: ReadonlyMap<string, Aspects>): void {
     multus.set("entries", { ...entries, value: [left.flatMap(([, addresses]) => addresses)] });
     multus.set("interfaces", { ...interfaces, value: Object.fromEntries(left) });
   }
+}
+
+/** No more than a claim can have: a list of more is none of Berth's. */
+const MOST_GIVEN = 17;
+
+function givenIn({ [ASSIGNED_ADDRESSES]: words = "" }: Labels): Interfaces {
+  const { addresses, interfaces } = parseAddresses(words.split(",", MOST_GIVEN));
+  return interfaces ?? { [FIRST_INTERFACE]: addresses };
 }
 
 function placesIn(asked: Aspects): Interfaces {

@@ -111,6 +111,39 @@ describe("a pod that takes any address if the one it names is taken", () => {
     }
   });
 
+  it("is refused where other words say another address of the interface than Multus' list, with both named", async () => {
+    await using world = await occupied();
+    const key = "k8s.v1.cni.cncf.io/networks";
+    for (const ip of ["fd00:99::7/24", "10.20.0.81/24", `${TAKEN}/24`]) {
+      const networks = JSON.stringify([{ name: "lan", ips: [ip] }]);
+      for (const more of [
+        { "berth.dev/ips": "10.20.0.80@net1" },
+        { "lan.shop.kubernetes.io/ip_address": "10.20.0.80" },
+      ]) {
+        const words = await admitPod(world, pod("b", { annotations: { [key]: networks, ...more, ...ANY } }));
+        const [other = ""] = Object.keys(more);
+        assert.match(words, /^REQUEST_INVALID: annotation \S+: it disagrees with \S+; keep one of the two$/);
+        for (const one of [key, other]) assert.ok(words.includes(one), words);
+        assert.equal(await world.realStore.get("claim", "shop/b"), undefined);
+      }
+    }
+  });
+
+  it("asks for what its other words say when a copy of it has what another pod was given in Multus' list", async () => {
+    await using world = await occupied();
+    const key = "k8s.v1.cni.cncf.io/networks";
+    const networks = JSON.stringify([{ name: "lan", ips: ["10.20.0.90/24"] }]);
+    const words = {
+      "lan.shop.kubernetes.io/ip_address": "10.20.0.80",
+      "berth.dev/addresses": "10.20.0.90@net1",
+    };
+    const object = pod("b", { annotations: { [key]: networks, ...words, ...ANY } });
+    const made = await createPod(world, object, "b");
+    assert.equal(given(made), "10.20.0.80@net1");
+    assert.match(annotationsOf(made)[key] ?? "", /10\.20\.0\.80\/24/);
+    assert.equal(annotationsOf(made)["berth.dev/ips"], undefined);
+  });
+
   it("takes it of the pools that it names, and of each family by itself", async () => {
     await using world = await occupied([DB_POOL, poolRecord("web", "10.30.0.0/24")]);
     const pools = { ...ANY, "berth.dev/pools": "db,web", "berth.dev/families": "IPv4,IPv6" };

@@ -217,7 +217,8 @@ async function admit(
   if (isRefusal(token)) return denied(request.uid, token);
   const { annotations } = pod.metadata;
   const named = namedIn(podAllocation);
-  const ips = named.length === 0 ? {} : withGivenIps(annotations, parseAddresses(got.assigned));
+  const wanted = { addresses: named, interfaces: podAllocation.requests[0]?.constraints.interfaces };
+  const ips = named.length === 0 ? {} : withGivenIps(annotations, wanted, parseAddresses(got.assigned));
   const macs = withMacs({ ...annotations, ...ips }, parseMacs(got.assigned));
   if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
   const assigned = {
