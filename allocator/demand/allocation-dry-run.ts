@@ -19,6 +19,8 @@ import { addressTaken } from "../planning/refusal-messages.ts";
 /** What an identity would get, if nobody came in between. Nothing is written. */
 export interface DryRunResult {
   readonly kind: "dry-run";
+  /** Name of the claim that would have them. */
+  readonly claim: string;
   readonly addresses: readonly { readonly address: Address; readonly pool: string; readonly held: boolean }[];
   /** Of the addresses, where the request names any. */
   readonly interfaces?: Interfaces;
@@ -71,7 +73,8 @@ async function dryRunWith(
   const isOwn = claim?.identity.kind === allocation.identity.kind;
   const got = addresses.slice(plan.keep.length).map(({ address }) => address);
   const interfaces = placesIn(plan, got);
-  const result = { kind: "dry-run", addresses, keeps: moves && isOwn ? reliable : [] } as const;
+  const keeps = moves && isOwn ? reliable : [];
+  const result = { kind: "dry-run", claim: allocation.key.name, addresses, keeps } as const;
   return interfaces === undefined ? result : { ...result, interfaces };
 }
 

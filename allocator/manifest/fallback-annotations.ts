@@ -10,7 +10,7 @@ import { NETWORK_ANNOTATIONS, withElements } from "./network-attachments.ts";
 import { addressOf } from "./network-values.ts";
 
 /** What the pod was given, or asked for by name, and the interface of each where it names any. */
-interface OfPod {
+export interface OfPod {
   readonly addresses: readonly Address[];
   readonly interfaces?: Interfaces | undefined;
 }

@@ -5,7 +5,17 @@ import { describe, it } from "node:test";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { addressOfMac } from "../../allocator/ip/mac.ts";
 import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
-import { annotationsOf, namespaceObject, pod, statefulPod, workload } from "../../test/support/objects.ts";
+import {
+  annotationsOf,
+  applied,
+  deploymentPod,
+  type Json,
+  namespaceObject,
+  ownedBy,
+  pod,
+  statefulPod,
+  workload,
+} from "../../test/support/objects.ts";
 import { admitPod, createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 
@@ -92,6 +102,47 @@ describe("a pod that takes any address if the one it names is taken", () => {
     assert.equal(annotationsOf(made)["berth.dev/ips"], `${TAKEN}@net1`, "what it asks for stays");
     const claim = await world.realStore.get("claim", "shop/b");
     assert.deepEqual(claim?.record.request.addresses, [TAKEN]);
+  });
+
+  it("has it in Multus' list, too, where the pods of its workload share a list, or its index says which claim it has", async () => {
+    await using world = await occupied();
+    const key = "k8s.v1.cni.cncf.io/networks";
+    const networks = JSON.stringify([{ name: "lan", ips: [`${TAKEN}/24`] }]);
+    const annotations = { [key]: networks, ...ANY };
+    const index = { "batch.kubernetes.io/job-completion-index": "0" };
+    const owner = ownedBy("Job", "train", "batch/v1");
+    const ofJob = { generateName: "train-0-", annotations: { ...annotations, ...index }, owner };
+    for (const [object, claim] of [
+      [deploymentPod("web", { annotations }), "web-slot-0"],
+      [pod("", ofJob), "train-0"],
+    ] as const) {
+      const told =
+        /10\.20\.0\.70 is not to be had now; by berth\.dev\/fallback this pod has (10\.20\.0\.(?!70\b)\d+) instead/;
+      const rehearsal = await send(world, "/mutate/pods", object, { dryRun: true });
+      assert.match(rehearsal.warnings?.join() ?? "", told);
+      const review = await send(world, "/mutate/pods", object);
+      assert.match(review.warnings?.join() ?? "", told);
+      const made = applied(object, review);
+      const ready = { ...made, metadata: { ...(made["metadata"] as Json), name: `${claim}-x1`, uid: "x1" } };
+      assert.equal((await send(world, "/validate/pods", ready)).allowed, true);
+      const [, got = ""] = /^(\S+)@net1$/.exec(given(made)) ?? [];
+      assert.deepEqual(JSON.parse(annotationsOf(made)[key] ?? "[]")[0].ips, [`${got}/24`]);
+      assert.equal(annotationsOf(made)["berth.dev/ips"], `${TAKEN}@net1`);
+      assert.equal(await addressesOf(world, claim), got);
+    }
+  });
+
+  it("is told of the entry that it got, where its workload's list has several", async () => {
+    await using world = await occupied();
+    const object = deploymentPod("web", { annotations: asking(`10.20.0.80;${TAKEN}`) });
+    const first = await send(world, "/mutate/pods", object);
+    assert.equal(given(applied(object, first)), "10.20.0.80");
+    assert.doesNotMatch(first.warnings?.join() ?? "", /instead/);
+    const { warnings = [] } = await send(world, "/mutate/pods", object);
+    assert.match(
+      warnings.join(),
+      /^10\.20\.0\.70 is not to be had now; .* has 10\.20\.0\.(?!80\b)\d+ instead$/,
+    );
   });
 
   it("has it, too, where other words say the address that it named beside Multus' list", async () => {

@@ -25,7 +25,7 @@ import {
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { notesOn } from "../../allocator/manifest/dialects.ts";
-import { withGivenIps } from "../../allocator/manifest/fallback-annotations.ts";
+import { type OfPod, withGivenIps } from "../../allocator/manifest/fallback-annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   otherMac,
@@ -193,7 +193,7 @@ async function dryRunReview(
   const macs = withMacs(annotations, parseMacs(formatAddresses(got, would.interfaces)));
   return allowed(request.uid, [
     describeDryRun("this pod", would),
-    ...fallenBack(namedIn(podAllocation), got),
+    ...fallenBack(namedIn(podAllocation, would.claim).addresses, got),
     ...warnings,
     ...warningsOfUnwritten(macs.unwritten),
   ]);
@@ -216,9 +216,9 @@ async function admit(
   const token = tokenFor(record, podAllocation);
   if (isRefusal(token)) return denied(request.uid, token);
   const { annotations } = pod.metadata;
-  const named = namedIn(podAllocation);
-  const wanted = { addresses: named, interfaces: podAllocation.requests[0]?.constraints.interfaces };
-  const ips = named.length === 0 ? {} : withGivenIps(annotations, wanted, parseAddresses(got.assigned));
+  const named = namedIn(podAllocation, record.name);
+  const ips =
+    named.addresses.length === 0 ? {} : withGivenIps(annotations, named, parseAddresses(got.assigned));
   const macs = withMacs({ ...annotations, ...ips }, parseMacs(got.assigned));
   if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
   const assigned = {
@@ -232,14 +232,20 @@ async function admit(
   const ownWarnings = record.handMade === true ? [] : warnings;
   const besides = {
     nodes: nodesOf(admission, got.addresses),
-    warnings: [...fallenBack(named, got.addresses), ...ownWarnings, ...warningsOfUnwritten(macs.unwritten)],
+    warnings: [
+      ...fallenBack(named.addresses, got.addresses),
+      ...ownWarnings,
+      ...warningsOfUnwritten(macs.unwritten),
+    ],
   };
   return answer(request, pod, assigned, besides);
 }
 
-function namedIn({ kind, requests }: PodAllocation): readonly Address[] {
-  const { fallback, entry = [] } = kind === "own" ? requests[0].constraints : {};
-  return fallback === undefined ? [] : entry;
+/** What the pod asked for by name, where any other address will do as well. Of several entries it is that of the claim it got. */
+function namedIn({ requests }: PodAllocation, claim: string): OfPod {
+  const its = requests.find(({ key }) => key.name === claim)?.constraints;
+  if (its?.fallback === undefined) return { addresses: [] };
+  return { addresses: its.entry ?? [], interfaces: its.interfaces };
 }
 
 /** The token of this review's own hold. That of another pod's is told to nobody: whoever has it may have the claim. */
