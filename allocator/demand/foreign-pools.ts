@@ -12,6 +12,7 @@ import {
   withoutDialects,
   withoutUnread,
 } from "../manifest/dialects.ts";
+import type { OwnReader } from "../manifest/pod-claim.ts";
 import { type Request, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type DialectChoice, type Dialects, SYSTEMS } from "../model/dialect.ts";
@@ -54,6 +55,17 @@ export function ownAnnotations(
   const asked = keys.map((key) => ({ key, request: askedUnder(key, read, namespace.name) }));
   if (asked.some(({ key, request }) => isOwn(view, request, read[key]))) return all();
   return { annotations: rest, namespace: space, left: [...left, ...leftWords(asked)] };
+}
+
+/** The same for those who do not know the pools. */
+export function ownReader({
+  view,
+  dialects,
+}: {
+  readonly view: PoolView;
+  readonly dialects?: Dialects | undefined;
+}): OwnReader {
+  return (annotations, namespace) => ownAnnotations(view, annotations, namespace, dialects);
 }
 
 /** Families in other systems' words are of the first interface: where nothing asks Berth for that, it is that system's. */

@@ -16,6 +16,7 @@ import type { ClusterState } from "../model/cluster-state.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { type DryRunResult, dryRun } from "./allocation-dry-run.ts";
+import { ownReader } from "./foreign-pools.ts";
 
 /**
  * Promises one free slot of a set to the pod that is being admitted: the first whose addresses nobody else has and
@@ -175,12 +176,12 @@ interface SlotState {
 }
 
 async function inspectSlot(
-  { store, clock }: Context,
+  context: Context,
   inventory: ClusterState,
   allocation: AllocationRequest,
 ): Promise<SlotState> {
-  const before = await store.get("claim", claimKey(allocation.key));
-  return { before, free: before === undefined || (await isSlotFree({ clock }, inventory, before)) };
+  const before = await context.store.get("claim", claimKey(allocation.key));
+  return { before, free: before === undefined || (await isSlotFree(context, inventory, before)) };
 }
 
 async function tryAllocate(
@@ -233,17 +234,17 @@ async function holdFree(
 
 /** Nobody has the slot, or the pod that had it is gone and so is its sandbox. */
 async function isSlotFree(
-  { clock }: Pick<Context, "clock">,
+  context: Context,
   inventory: ClusterState,
   { record, createdAt }: Stored<"claim">,
 ): Promise<boolean> {
   if (record.deleting === true) return false;
   if (record.binding === undefined) return true;
-  const facts = await observeOwner(record, inventory);
+  const facts = await observeOwner(record, inventory, ownReader(context));
   // Its Deployment may be back before the garbage collector saw that: what was set aside is wanted now. And what a person made is
   // kept whatever becomes of its pods, but it is bound to one after the other like any.
   const { retained: _, handMade: __, ...wanted } = record;
-  const verdict = decideRetention(wanted, { ...facts, owner: "needed" }, createdAt, clock.now());
+  const verdict = decideRetention(wanted, { ...facts, owner: "needed" }, createdAt, context.clock.now());
   return verdict.kind === "release-hold";
 }
 

@@ -3,10 +3,12 @@
 import { assertNever, isStoreFault, messageOf } from "../base/errors.ts";
 import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
+import { ownReader } from "../demand/foreign-pools.ts";
 import { release, withLastPod } from "../lifecycle/release.ts";
 import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
 import { RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";
+import type { OwnReader } from "../manifest/pod-claim.ts";
 import type { Claim } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
@@ -41,6 +43,7 @@ interface GarbageCollectorOptions {
  */
 export class GarbageCollector {
   readonly #context: Context;
+  readonly #own: OwnReader;
   readonly #inventory: ClusterState;
   readonly #cachedState: ClusterState;
   readonly #mayWrite: () => boolean;
@@ -52,6 +55,7 @@ export class GarbageCollector {
 
   constructor(context: Context, inventory: ClusterState, options: GarbageCollectorOptions = {}) {
     this.#context = context;
+    this.#own = ownReader(context);
     this.#inventory = inventory;
     this.#cachedState = options.cachedState ?? inventory;
     this.#mayWrite = options.mayWrite ?? (() => true);
@@ -181,12 +185,12 @@ export class GarbageCollector {
       if (seen?.record.releasing === true) await release(this.#context, seen);
       return { kind: "keep" };
     }
-    const facts = await observeOwner(hint.record, this.#cachedState);
+    const facts = await observeOwner(hint.record, this.#cachedState, this.#own);
     const first = this.#limits.judge(hint, facts);
     if (first.kind === "keep") return first;
     const seen = await this.#context.store.get("claim", hint.key);
     if (seen === undefined) return { kind: "keep" };
-    const again = await observeOwner(seen.record, this.#inventory);
+    const again = await observeOwner(seen.record, this.#inventory, this.#own);
     const verdict = this.#limits.judge(seen, again);
     await this.#carryOut(seen, verdict);
     return verdict;

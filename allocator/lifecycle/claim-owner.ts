@@ -2,6 +2,7 @@
 
 import { isRefusal } from "../base/errors.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
+import type { OwnReader } from "../manifest/pod-claim.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, hadPod, type Identity } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
@@ -86,20 +87,23 @@ export function hadPodOrIsRetained(claim: Claim): boolean {
   return hadPod(claim) || claim.retained !== undefined;
 }
 
+/** What the pods of a workload ask for. */
+interface TemplateOf {
+  readonly workload: WorkloadState;
+  readonly namespace: NamespaceState;
+  readonly own: OwnReader;
+}
+
 /**
  * Whether the next pod of the claim's name will do without it: the one that is there was given none, and the template
- * does not ask any more. A template alone says nothing of pods that somebody else makes ask.
+ * does not ask any more, or asks another system. A template alone says nothing of pods that somebody else makes ask.
  */
-export function isDeclined(
-  claim: Claim,
-  pod: PodState,
-  { annotations, hostNetwork }: WorkloadState,
-  namespace: NamespaceState | undefined,
-): boolean {
+export function isDeclined(claim: Claim, pod: PodState, { workload, namespace, own }: TemplateOf): boolean {
   if (claim.identity.ordinal === undefined) return false;
   if (pod.ended || pod.uid === claim.binding?.podUID || pod.annotations[ASSIGNED_CLAIM] !== undefined)
     return false;
-  if (hostNetwork) return true;
-  const request = readRequest(annotations, namespace);
+  if (workload.hostNetwork) return true;
+  const asked = own(workload.annotations, namespace);
+  const request = readRequest(asked.annotations, asked.namespace);
   return !isRefusal(request) && !requestsAddress(request);
 }

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { bindingTo, claimRecord, podFactsOf, workloadFactsOf } from "../../test/support/fixtures.ts";
+import {
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  podFactsOf,
+  viewOf,
+  workloadFactsOf,
+} from "../../test/support/fixtures.ts";
+import type { Labels } from "../base/ports.ts";
+import { ownReader } from "../demand/foreign-pools.ts";
 import type { Claim } from "../model/claim.ts";
 import type { ClusterState, PodState, WorkloadAnswer } from "../model/cluster-state.ts";
+import { OWN_OF_EACH } from "../model/dialect.ts";
 import { observeOwner } from "./retention.ts";
 
 describe("gatherFacts", () => {
@@ -27,6 +37,11 @@ describe("gatherFacts", () => {
   const kept: Partial<Claim> = { retained: { since: 0, because: "deleted" } };
   const another = podFactsOf("mysql-0", { annotations: { "berth.dev/claim": "c-2" } });
   const mute = workloadFactsOf({ annotations: {} });
+  const reader = ownReader({ view: viewOf({ pools: [DB_POOL] }), dialects: OWN_OF_EACH });
+  const elsewhere = { "cni.projectcalico.org/ipAddrs": '["172.31.9.9"]' };
+  const berths = { "cni.projectcalico.org/ipAddrs": '["10.20.0.70"]' };
+  const asking = (annotations: Labels) =>
+    inventory([podFactsOf("mysql-0", { uid: "u2", annotations })], workloadFactsOf({ annotations }));
   const ordinal = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
   const former = { ...ordinal, uid: "u-1" };
   const foreign = { ...ordinal, apiVersion: "apps.pingcap.com/v1" };
@@ -85,6 +100,12 @@ describe("gatherFacts", () => {
       "an ordinal of a set that is gone, whose name one has that asks for nothing",
       {},
       inventory([plain], undefined),
+    ],
+    [
+      "unseen, no pod",
+      "a pod of whose name one asks another system",
+      bare,
+      inventory([podFactsOf("mysql-0", { uid: "u2", annotations: elsewhere })], undefined),
     ],
     ["needed, pod", "a pod of whose name one asks, which no review saw", bare, inventory([asks], undefined)],
     [
@@ -159,6 +180,18 @@ describe("gatherFacts", () => {
       "an ordinal that was given to no pod since its template asks for nothing",
       used,
       inventory([plain], mute),
+    ],
+    [
+      "deleted, no pod",
+      "an ordinal that was given to no pod since its template asks another system",
+      used,
+      asking(elsewhere),
+    ],
+    [
+      "needed, pod",
+      "an ordinal whose template asks for an address of a pool in another system's words",
+      { binding: bindingTo("mysql-0", "x", { podUID: "" }) },
+      asking(berths),
     ],
     ["needed, no pod", "an ordinal without a pod whose template asks for nothing", used, inventory([], mute)],
     ["needed, no pod", "an ordinal whose pod was made to ask by others", used, inventory([given], mute)],
@@ -287,7 +320,8 @@ describe("gatherFacts", () => {
   ];
   it("asks whether the node is fenced only while a sandbox may be alive there", async () => {
     const fencing = { ...inventory([], undefined), fenced: async (node: string) => node === "x" };
-    const fenced = async (claim: Partial<Claim>) => (await observeOwner(claimRecord(claim), fencing)).fenced;
+    const fenced = async (claim: Partial<Claim>) =>
+      (await observeOwner(claimRecord(claim), fencing, reader)).fenced;
     assert.equal(await fenced(used), true);
     assert.equal(await fenced({ binding: bindingTo("mysql-0", "y") }), false);
     assert.equal(await fenced(bare), false);
@@ -295,7 +329,7 @@ describe("gatherFacts", () => {
 
   for (const [outcome, title, claim, world] of rows) {
     it(`${title}: ${outcome}`, async () => {
-      const { owner, podLives } = await observeOwner(claimRecord(claim), world);
+      const { owner, podLives } = await observeOwner(claimRecord(claim), world, reader);
       assert.equal(`${owner}, ${podLives ? "pod" : "no pod"}`, outcome);
     });
   }

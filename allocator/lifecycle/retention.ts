@@ -2,10 +2,10 @@
 
 import { sameSet } from "../base/same-set.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../manifest/annotations.ts";
-import { doesWithout } from "../manifest/pod-claim.ts";
+import { doesWithout, type OwnReader } from "../manifest/pod-claim.ts";
 import { type Claim, isBound } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
-import type { ClusterState, PodState, WorkloadRef } from "../model/cluster-state.ts";
+import { type ClusterState, namespaceOf, type PodState, type WorkloadRef } from "../model/cluster-state.ts";
 import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import { isDetached } from "./bind.ts";
@@ -129,12 +129,18 @@ function isUnused(claim: Claim, { fenced }: OwnerState): boolean {
  * The facts from the store. The claim must have been read before its owner: an owner that comes to be in between
  * is seen, and one that goes is judged next time.
  */
-export async function observeOwner(claim: Claim, inventory: ClusterState): Promise<OwnerState> {
+export async function observeOwner(
+  claim: Claim,
+  inventory: ClusterState,
+  own: OwnReader,
+): Promise<OwnerState> {
   const found = await podOf(claim, inventory);
   const pod =
-    found !== undefined && (isNamesakeOnly(found, claim) || isKeptFrom(found, claim)) ? undefined : found;
+    found !== undefined && (isNamesakeOnly(found, claim, own) || isKeptFrom(found, claim))
+      ? undefined
+      : found;
   const podLives = isAlive(pod) && [pod.uid, undefined, ""].includes(claim.binding?.podUID);
-  const owner = await ownerState(claim, inventory, { pod, namesake: found });
+  const owner = await ownerState(claim, inventory, { pod, namesake: found, own });
   const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
   return { owner, podLives, fenced };
 }
@@ -155,12 +161,12 @@ async function podOf(
  * and asks for none, and the claim is of another pod of the name: of a second create, or of one that came and went while
  * this one was between its reviews. It would take the claim if it started now, and nothing is held for it.
  */
-function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim): boolean {
+function isNamesakeOnly({ uid, annotations }: PodState, claim: Claim, own: OwnReader): boolean {
   const { podUID } = claim.binding ?? {};
   const given = annotations[ASSIGNED_CLAIM];
   if (uid === podUID) return false;
   if (given !== undefined) return given !== claim.name;
-  return podUID !== "" && doesWithout(annotations, claim, true);
+  return podUID !== "" && doesWithout(annotations, claim, true, own);
 }
 
 /**
@@ -180,7 +186,15 @@ function isAlive(pod: PodState | undefined): pod is PodState {
 async function ownerState(
   claim: Claim,
   inventory: ClusterState,
-  { pod, namesake }: { readonly pod: PodState | undefined; readonly namesake: PodState | undefined },
+  {
+    pod,
+    namesake,
+    own,
+  }: {
+    readonly pod: PodState | undefined;
+    readonly namesake: PodState | undefined;
+    readonly own: OwnReader;
+  },
 ): Promise<OwnerState["owner"]> {
   const ref = workloadOf(claim);
   if (ref === undefined) return stateByPod(claim, pod);
@@ -189,8 +203,8 @@ async function ownerState(
   if (typeof workload === "string") return stateWithout(workload, ref, stateByPod(claim, pod));
   const state = neededBy(workload, claim.identity);
   if (state !== "needed" || namesake === undefined) return state;
-  const namespace = await inventory.namespace(claim.namespace);
-  return isDeclined(claim, namesake, workload, namespace) ? "deleted" : state;
+  const namespace = await namespaceOf(inventory, claim.namespace);
+  return isDeclined(claim, namesake, { workload, namespace, own }) ? "deleted" : state;
 }
 
 /**

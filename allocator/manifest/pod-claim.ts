@@ -5,6 +5,7 @@ import type { Labels } from "../base/ports.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, claimKey, hadPod } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
+import { bareNamespace, type NamespaceState } from "../model/cluster-state.ts";
 import { isFoundByName } from "../model/identity.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN, readRequest } from "./annotations.ts";
 
@@ -15,6 +16,15 @@ export interface ClaimRef {
   /** As in the pod's annotation; empty: found by the pod's name. */
   readonly token: string;
 }
+
+/**
+ * What of a pod's or template's annotations, and of its namespace's, is for Berth: a request in other systems' words may be theirs. That
+ * depends on the pools, which are not known here.
+ */
+export type OwnReader = (
+  annotations: Labels,
+  namespace: NamespaceState,
+) => { readonly annotations: Labels; readonly namespace: NamespaceState };
 
 /** Where to look for the pod's claim, in this order: the one it has a token of, then the one that is called like it. */
 export function claimRefsFor(
@@ -50,12 +60,12 @@ export function isLeftTo({ key, token }: ClaimRef, annotations: Labels, claim: C
 /**
  * Whether a pod that was given none and asks for none does without the claim of its name. It does, unless the claim speaks for every pod
  * of the name. A pod that is up keeps the address that it has as long as it lives, and must not find a claim when its next
- * sandbox starts.
+ * sandbox starts. What it asks of another system is no request for it.
  */
-export function doesWithout(annotations: Labels, claim: Claim, isUp: boolean): boolean {
+export function doesWithout(annotations: Labels, claim: Claim, isUp: boolean, own: OwnReader): boolean {
   if (annotations[ASSIGNED_CLAIM] !== undefined) return false;
   if (!isUp && speaksForName(claim)) return false;
-  const asked = readRequest(annotations);
+  const asked = readRequest(own(annotations, bareNamespace(claim.namespace)).annotations);
   return !isRefusal(asked) && !requestsAddress(asked);
 }
 

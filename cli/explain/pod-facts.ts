@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { ownReader } from "../../allocator/demand/foreign-pools.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
@@ -11,15 +12,17 @@ import {
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { doesWithout, matchesRef } from "../../allocator/manifest/pod-claim.ts";
+import { doesWithout, matchesRef, type OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
+import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { parseAddresses } from "../../allocator/model/interfaces.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
+import { installedDialects } from "../backend/installed-dialects.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
 
@@ -73,9 +76,10 @@ export async function factsOfPod(
   if (pod === undefined) return undefined;
   const assigned = pod.metadata.annotations[ASSIGNED_CLAIM] ?? "";
   const found = await backend.store.get("claim", `${namespace}/${assigned === "" ? name : assigned}`);
-  const claim = found !== undefined && isFor(pod, found) ? found : undefined;
+  const own = await ownReaderOf(backend);
+  const claim = found !== undefined && isFor(pod, found, own) ? found : undefined;
   const key = assigned === "" ? (claim?.key ?? "") : `${namespace}/${assigned}`;
-  const facts = await around(backend, { key, claim, pod, namespace }, now);
+  const facts = await around(backend, { key, claim, pod, namespace, own }, now);
   if (key === "") return { ...facts, dynamic: await dynamicOf(backend, pod) };
   return claim === undefined ? { ...facts, lost: await lostBy(backend, pod) } : facts;
 }
@@ -113,30 +117,38 @@ export async function factsOfClaim(
   if (claim === undefined) return undefined;
   const podName = claim.record.binding?.podName || name;
   const found = await backend.world.object("Pod", namespace, podName);
-  const pod = found !== undefined && isFor(found, claim) ? found : undefined;
-  return await around(backend, { key: claim.key, claim, pod, namespace }, now);
+  const own = await ownReaderOf(backend);
+  const pod = found !== undefined && isFor(found, claim, own) ? found : undefined;
+  return await around(backend, { key: claim.key, claim, pod, namespace, own }, now);
 }
 
 /**
  * Whether the pod has the claim or was admitted with it; one that was admitted with none has that of its name by the
  * rule of the binder and of the embedded agent.
  */
-function isFor({ metadata, json }: KubeObject, { key, record }: Stored<"claim">): boolean {
+function isFor({ metadata, json }: KubeObject, { key, record }: Stored<"claim">, own: OwnReader): boolean {
   const { namespace, uid, annotations } = metadata;
   if (uid !== "" && record.binding?.podUID === uid) return true;
   const assigned = annotations[ASSIGNED_CLAIM] ?? "";
   if (assigned !== "") return key === `${namespace}/${assigned}`;
   const isUp = json.at("status").text("podIP") !== "";
-  return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record, isUp);
+  return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record, isUp, own);
+}
+
+/** What of annotations is for Berth in this place; on hosts without Kubernetes all is. */
+async function ownReaderOf({ place, store, world }: Backend): Promise<OwnReader> {
+  const dialects = place === "cluster" ? ((await installedDialects(world)) ?? OWN_OF_EACH) : undefined;
+  return ownReader({ view: await partialCache(store, []), dialects });
 }
 
 interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {
   readonly namespace: string;
+  readonly own: OwnReader;
 }
 
 async function around(
   backend: Backend,
-  { key, claim, pod, namespace }: Subject,
+  { key, claim, pod, namespace, own }: Subject,
   now: number,
 ): Promise<PodFacts> {
   const { store, world, place } = backend;
@@ -154,7 +166,7 @@ async function around(
   const future =
     claim === undefined
       ? { verdict: { kind: "keep" as const } }
-      : await futureOf(world, { claim, pools }, now);
+      : await futureOf(world, { claim, pools, own }, now);
   return {
     place,
     now,
@@ -201,10 +213,14 @@ async function holderOf(
 
 async function futureOf(
   world: Objects,
-  { claim: { record, createdAt }, pools }: { claim: Stored<"claim">; pools: readonly Pool[] },
+  {
+    claim: { record, createdAt },
+    pools,
+    own,
+  }: { claim: Stored<"claim">; pools: readonly Pool[]; own: OwnReader },
   now: number,
 ): Promise<Pick<PodFacts, "verdict" | "waitsUntil">> {
-  const facts = await ifAllowed(() => observeOwner(record, world), undefined);
+  const facts = await ifAllowed(() => observeOwner(record, world, own), undefined);
   if (facts === undefined) return { verdict: { kind: "keep" } };
   const retention = { ...record.retention, ttlMs: allowedTtlMs(record.retention, pools) };
   const until = waitsUntil(record, facts, createdAt);

@@ -22,7 +22,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "B1",
     file: "allocator/gc/garbage-collector.ts",
-    from: "const again = await observeOwner(seen.record, this.#inventory);",
+    from: "const again = await observeOwner(seen.record, this.#inventory, this.#own);",
     to: "const again = facts;",
     caughtBy: "records.test.ts",
     test: "B1 ",

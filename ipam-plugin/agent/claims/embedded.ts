@@ -4,6 +4,7 @@ import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
 import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
+import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
 import { isDetached } from "../../../allocator/lifecycle/bind.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import {
@@ -84,7 +85,7 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
-    const { inventory } = this.#options;
+    const { context, inventory } = this.#options;
     const { namespace, name } = request.pod;
     const pod = await inventory.pod(namespace, name);
     if (pod !== undefined && isReplaced(pod, request)) return podReplaced(request.pod);
@@ -97,7 +98,11 @@ export class EmbeddedClaims implements ClaimSource {
       const claim = await this.#look(ref.key, request.pod);
       if (claim === undefined || !isIts(ref, claim.record, pod)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
-      if (pod !== undefined && !isItsOwn && doesWithout(annotations, claim.record, false)) {
+      if (
+        pod !== undefined &&
+        !isItsOwn &&
+        doesWithout(annotations, claim.record, false, ownReader(context))
+      ) {
         declined = claim.record;
         continue;
       }

@@ -8,7 +8,15 @@ import {
   ASSIGNED_TOKEN,
 } from "../../../allocator/manifest/annotations.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { attachmentOf, bindingTo, claimRecord, NOW, viewOf } from "../../../test/support/fixtures.ts";
+import { OWN_OF_EACH } from "../../../allocator/model/dialect.ts";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  NOW,
+  viewOf,
+} from "../../../test/support/fixtures.ts";
 import type { ObservedPod } from "../../cluster-state/observed-objects.ts";
 import { type BindDecision, decideBinding, RESOLVE_TOKEN_AFTER_MS } from "./bind-decision.ts";
 
@@ -39,7 +47,13 @@ async function look(
   facts = NONE,
   now = NOW,
 ): Promise<BindDecision> {
-  return await decideBinding(pod, { view: viewOf({ claims }), cachedEvidence: async () => facts, now });
+  const view = viewOf({ claims, pools: [DB_POOL] });
+  return await decideBinding(pod, {
+    view,
+    dialects: OWN_OF_EACH,
+    cachedEvidence: async () => facts,
+    now,
+  });
 }
 
 /** The outcome in a word or two. */
@@ -52,6 +66,10 @@ async function outcome(pod: ObservedPod, claims: readonly Claim[], facts = NONE,
 describe("lookAt", () => {
   const own = claimRecord();
   const asksNothing = { ...POD, annotations: {} };
+  const asking = (ipAddrs: string) => ({
+    ...POD,
+    annotations: { "cni.projectcalico.org/ipAddrs": ipAddrs },
+  });
   const forged = claimRecord({ identity: { kind: "Pod", apiVersion: "v1", name: "mysql-0" } });
   const used = { ...forged.status, attachment: attachmentOf("mysql-0", { detached: true }) };
   const elsewhere = claimRecord({ binding: bindingTo("mysql-0", "y") });
@@ -96,6 +114,8 @@ describe("lookAt", () => {
     ["settled", "exempt", { ...POD, exempt: true }, [own]],
     ["settled", "being deleted", { ...POD, deleting: true }, [own]],
     ["settled", "it asks for nothing and was given none", { ...POD, annotations: {} }, [own]],
+    ["settled", "it asks another system and was given none", asking('["172.31.9.9"]'), [own]],
+    ["due", "it asks for an address of a pool in another system's words", asking('["10.20.0.70"]'), [own]],
     [
       "settled",
       "it asks for nothing, and a review alone has made the claim of its name",

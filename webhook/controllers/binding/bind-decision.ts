@@ -3,6 +3,8 @@
 import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { RecordReader } from "../../../allocator/cache/reader.ts";
+import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
+import type { PoolView } from "../../../allocator/demand/own-interfaces.ts";
 import {
   type BindingEvidence,
   type BindTarget,
@@ -17,6 +19,7 @@ import {
   matchesRef,
 } from "../../../allocator/manifest/pod-claim.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
+import type { Dialects } from "../../../allocator/model/dialect.ts";
 import { formatHolding } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
@@ -39,7 +42,9 @@ export type BindDecision =
 
 /** What the decision rests on: the records, evidence about a claim's binding, and the time. */
 interface DecisionInput {
-  readonly view: Pick<RecordReader, "claim">;
+  readonly view: Pick<RecordReader, "claim"> & PoolView;
+  /** Which requests in other systems' words are for Berth; absent: all. */
+  readonly dialects?: Dialects | undefined;
   readonly cachedEvidence: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;
 }
@@ -56,7 +61,7 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   const ref = claimRefs.find((each) => hasClaim(each, input.view));
   const claim = ref && input.view.claim(ref.key);
   if (claim === undefined) return withoutClaim(pod, claimRefs);
-  if (doesWithout(pod.annotations, claim.record, pod.up)) return SETTLED;
+  if (doesWithout(pod.annotations, claim.record, pod.up, ownReader(input))) return SETTLED;
   const target = bindTargetOf(pod, ref?.token ?? "");
   const own = formatHolding(claim.record);
   const { assigned = own } = target;

@@ -147,12 +147,12 @@ class Binder implements Controller {
 
   async #lookAt(key: string, pod: ObservedPod): Promise<Outcome> {
     const { context, inventory, watches } = this.#deps;
-    const { view, clock } = context;
+    const { view, clock, dialects } = context;
     const now = clock.now();
     if (pod.node !== "") this.#meter.scheduled(key, pod.uid);
     const cached = { inventory: inventory.cached, pods: watches.pods };
     const cachedEvidence = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
-    const look = await decideBinding(pod, { view, cachedEvidence, now });
+    const look = await decideBinding(pod, { view, dialects, cachedEvidence, now });
     switch (look.kind) {
       case "settled":
         return this.#seenSettled(key);

@@ -3,6 +3,7 @@
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import { requestFromSpec } from "../../../allocator/demand/build-request.ts";
 import { predictFromCache } from "../../../allocator/demand/cache-prediction.ts";
+import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
 import { isDetached } from "../../../allocator/lifecycle/bind.ts";
 import { startCooldownIfDropped } from "../../../allocator/lifecycle/release.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
@@ -106,7 +107,8 @@ class Claims {
   #isKeptOut({ key, record }: Stored<"claim">): boolean {
     const pod = this.#deps.watches.pods.get(key);
     if (pod === undefined || pod.exempt || pod.ended || record.binding?.podUID === pod.uid) return false;
-    return matchesRef({ key, token: "" }, record) && doesWithout(pod.annotations, record, pod.up);
+    const own = ownReader(this.#deps.context);
+    return matchesRef({ key, token: "" }, record) && doesWithout(pod.annotations, record, pod.up, own);
   }
 
   /** A sandbox may still have the addresses of a claim that was in use: those are left to the garbage collector. */
