@@ -17,6 +17,7 @@ import {
   MAC,
   POOLS,
   readRequest,
+  withoutBeside,
 } from "../manifest/annotations.ts";
 import { type AddressEntry, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
@@ -124,10 +125,12 @@ export function defaultsAsAnswered(
     : { [left.key]: JSON.stringify([...pools]) };
 }
 
-/** Whether the pod itself asks for its first interface; a MAC address alone asks for nothing. */
+/** Whether the pod itself asks for its first interface; a MAC address alone asks for nothing, nor does that another system's address is kept. */
 function asksOfFirst({ [MAC]: _, ...annotations }: Labels): boolean {
   const request = readRequest(annotations);
-  return isRefusal(request) || (requestsAddress(request) && requestsAddressOn(request, FIRST_INTERFACE));
+  if (isRefusal(request)) return true;
+  const asking = withoutBeside(request, annotations);
+  return requestsAddress(asking) && requestsAddressOn(asking, FIRST_INTERFACE);
 }
 
 function asksForOthers(

@@ -308,6 +308,18 @@ describe("the request of a pod in a namespace with defaults", () => {
     assert.deepEqual(request, { pools: ["db"], retention: { ttlMs: 300_000 } });
   });
 
+  it("is beside what another system's word says of keeping it, which asks for nothing by itself", () => {
+    const own = { "networking.alibaba.com/ip-retain": "true" };
+    const kept = { pools: ["db"], sticky: true, retention: { ttlMs: 300_000 } };
+    assert.deepEqual(readRequest(own, shop), kept);
+    const unkept = namespaceFacts("shop", { ...shop.annotations, "berth.dev/sticky": "false" });
+    assert.deepEqual(readRequest(own, unkept), kept);
+    const { sticky: _, ...released } = kept;
+    assert.deepEqual(readRequest({ "networking.alibaba.com/ip-retain": "false" }, shop), released);
+    assert.deepEqual(readRequest({ ...own, "berth.dev/sticky": "true" }, shop), { sticky: true });
+    assert.deepEqual(readRequest(own, namespaceFacts("bank")), { sticky: true });
+  });
+
   it("adds to families and retention, which ask for nothing alone", () => {
     const own = { "berth.dev/families": "IPv4", "berth.dev/ttl": "1h" };
     assert.equal(requestsAddress(granted(readRequest(own))), false);

@@ -24,6 +24,8 @@ export const STICKY = "berth.dev/sticky";
 export const WHEN_DELETED = "berth.dev/when-deleted";
 export const WHEN_SCALED = "berth.dev/when-scaled";
 export const TTL = "berth.dev/ttl";
+/** HybridNet's word for it; `true` asks for an address. */
+export const RETAIN = "networking.alibaba.com/ip-retain";
 /** Annotations that Berth writes; what a pod brings along under these keys is ignored. */
 export const ASSIGNED_CLAIM = "berth.dev/claim";
 export const ASSIGNED_TOKEN = "berth.dev/token";
@@ -115,9 +117,10 @@ function readAll(
   const own = mergeFormats(asked, annotations, namespace?.name);
   if (isRefusal(own)) return saidOfMacs(own, asked, annotations);
   const defaults = spoken(namespace?.annotations ?? {}, NAMESPACE_FORMATS, macs).filter(
-    ({ key }) => !asked.some((one) => one.key === key),
+    ({ key }) => !asked.some((one) => one.key === key || (key === STICKY && one.key === RETAIN)),
   );
-  const isAsking = requestsAddress(own) && !asksOnlyMacs(own);
+  const asking = withoutBeside(own, annotations);
+  const isAsking = requestsAddress(asking) && !asksOnlyMacs(asking);
   if (isAsking && !requestsAddressOn(placeMacs(own), FIRST_INTERFACE))
     return withDefaultsOfFirst({ own, asked, annotations }, namespace);
   const added = isAsking ? defaults.filter(({ key }) => completes(key, asked)) : defaults;
@@ -128,6 +131,15 @@ function readAll(
   const said = Object.fromEntries(added.map(({ key }) => [key, namespace.annotations[key] ?? ""]));
   const all = mergeFormats([...asked, ...added], { ...annotations, ...said }, namespace.name);
   return isRefusal(all) ? all : placed(all);
+}
+
+/**
+ * Without what asks for nothing by itself: that an address is to be kept, where another system's word says it (HybridNet's `ip-retain`), is
+ * about what the namespace asks for, too.
+ */
+export function withoutBeside(request: Request, annotations: Labels): Request {
+  const { sticky: _, ...rest } = request;
+  return annotations[STICKY] === undefined ? rest : request;
 }
 
 /** What a pod asks for, and in which of its annotations. */

@@ -16,6 +16,7 @@ import {
   MAC,
   NAMESPACE_DEFAULTS,
   POOLS,
+  RETAIN,
   STICKY,
   TTL,
   WHEN_DELETED,
@@ -41,9 +42,6 @@ const KNOWN: Readonly<Record<Carrier, readonly string[]>> = {
   IPClaim: [],
   IPPool: [],
 };
-
-/** HybridNet's `true` is to be sticky, which asks for an address. */
-const RETAIN = "networking.alibaba.com/ip-retain";
 
 /** Labels of Berth's own, which do nothing as annotations. */
 export const LABELS: readonly string[] = ["berth.dev/admission", "berth.dev/guarded"];

@@ -188,6 +188,27 @@ describe("Calico's pools of one family on a pod, and of the other on its namespa
   });
 });
 
+describe("a pod that only asks to keep its address, in another system's word", () => {
+  it("has one of what its namespace asks for, whatever that says by then", async () => {
+    const pools = [poolRecord("other", "10.1.0.0/24"), poolRecord("team", "10.9.0.0/24")];
+    for (const [where, then] of [
+      ["cluster", "team"],
+      ["cluster", "other"],
+      ["host", "team"],
+    ] as const) {
+      await using world = await openWorld({ pools });
+      const handlers = handlersOf(world, where);
+      await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": "team" }));
+      const object = pod("a", { annotations: { "networking.alibaba.com/ip-retain": "true" } });
+      const made = applied(object, await handlers["/mutate/pods"](review(object, "CREATE"), NEVER));
+      assert.match(annotationsOf(made)["berth.dev/addresses"] ?? "", /^10\.9\.0\.\d+$/);
+      await send(world, "/validate/namespaces", namespaceObject("shop", { "berth.dev/pools": then }));
+      const second = await handlers["/validate/pods"](review(made, "CREATE"), NEVER);
+      assert.equal(deniedAs(second), "");
+    }
+  });
+});
+
 describe("a MAC address that the template changes", () => {
   const [A, B] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
   const asking = (list: string, macs: string): Labels => ({
