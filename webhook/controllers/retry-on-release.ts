@@ -62,8 +62,12 @@ export function onAddressFreed(cache: RecordCache, waiting: Waiting): readonly (
     cache.onChange("reservation", (_, now) => {
       if (now === undefined || now.record.releasedAt !== undefined) waiting.freed();
     }),
-    cache.onChange("pool", (_, now, before) => {
-      if (!isDeepStrictEqual(now?.record, before?.record)) waiting.freed();
-    }),
+    onPoolChanged(cache, waiting),
   ];
+}
+
+export function onPoolChanged(cache: RecordCache, waiting: Waiting): () => void {
+  return cache.onChange("pool", (_, now, before) => {
+    if (!isDeepStrictEqual(now?.record, before?.record)) waiting.freed();
+  });
 }

@@ -3,8 +3,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
-import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
+import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import {
   ordinalRequests,
   readTemplate,
@@ -17,7 +18,7 @@ import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";
-import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
@@ -29,7 +30,7 @@ import { reasonOf } from "./conditions.ts";
 import type { ControllerDeps } from "./controller.ts";
 
 import { disclosedRefusal } from "./disclosed-refusal.ts";
-import { onAddressFreed, Waiting } from "./retry-on-release.ts";
+import { onAddressFreed, onPoolChanged, Waiting } from "./retry-on-release.ts";
 
 /** Ordinals of one workload that are looked at before others have their turn. */
 const AT_ONCE = 50;
@@ -60,6 +61,8 @@ class Workloads {
   readonly #deps: ControllerDeps;
   readonly #queue: WorkQueue;
   readonly #waiting: Waiting;
+  /** Of what they ask, something is another system's as long as no pool of Berth's is meant. */
+  readonly #elsewhere: Waiting;
   readonly #reported = new Map<string, { readonly what: string; readonly at: number }>(); // workload -> what was told, monotonic time
   readonly #rounds = new Map<string, Round>(); // workload -> its walk that is under way
 
@@ -71,6 +74,7 @@ class Workloads {
     this.#queue = new WorkQueue({ name: "workloads", work, clock, random, log, metrics });
     const later = (key: string, ms: number) => this.#queue.addAfter(key, ms);
     this.#waiting = new Waiting({ clock, random, later });
+    this.#elsewhere = new Waiting({ clock, random, later });
   }
 
   start(): Controller {
@@ -78,6 +82,7 @@ class Workloads {
     const undo = [
       leadership.onGain(() => this.#addAll()),
       ...onAddressFreed(cache, this.#waiting),
+      onPoolChanged(cache, this.#elsewhere),
       ...watches.workloads.map((watch) =>
         watch.reflector.onChange((key, now, before) => this.#changed(watch, key, { now, before })),
       ),
@@ -129,6 +134,7 @@ class Workloads {
     if (!leadership.leads() || seen === undefined) {
       this.#rounds.delete(key);
       this.#settled(key);
+      this.#elsewhere.leave(key);
       return DONE;
     }
     if (!cache.ready || !watches.namespaces.isSynced) return { kind: "again", afterMs: UNREADY_MS };
@@ -157,12 +163,7 @@ class Workloads {
   async #begin(key: string, seen: ObservedWorkload): Promise<Round | undefined> {
     const { context, inventory } = this.#deps;
     const space = await namespaceOf(inventory.cached, seen.facts.namespace);
-    const { annotations, namespace } = ownAnnotations(
-      context.view,
-      templateAnnotations(seen.object),
-      space,
-      this.#deps.dialects,
-    );
+    const { annotations, namespace } = this.#ownOf(key, templateAnnotations(seen.object), space);
     const { nodes } = inventory.cached;
     const template = readTemplate({ ...context, nodes }, seen.object, namespace, annotations);
     if (isRefusal(template)) this.#tell(key, seen, { refusal: template, note: template.message });
@@ -178,6 +179,16 @@ class Workloads {
     };
     this.#rounds.set(key, round);
     return round;
+  }
+
+  /** What is left to another system is looked at again when a pool changes: it may be made after those that ask for it. */
+  #ownOf(key: string, annotations: Labels, space: NamespaceState): OwnAnnotations {
+    const { context, dialects } = this.#deps;
+    const own = ownAnnotations(context.view, annotations, space, dialects);
+    const isLeft = own.left.length > 0 || leftDefaults(context.view, space.annotations, dialects).length > 0;
+    if (isLeft) this.#elsewhere.enter(key);
+    else this.#elsewhere.leave(key);
+    return own;
   }
 
   /** True: the walk is over. */
