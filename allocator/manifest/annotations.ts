@@ -10,6 +10,7 @@ import { bad, readChoice, readFallback, readFamilies, readTtl, retention } from 
 import type { DialectReader } from "./dialect-values.ts";
 import { isNoRequest, NAMED_ROWS, namedKeysIn, READ_ROWS, type ReadRow } from "./dialects.ts";
 import { withFirstOfFamilies } from "./first-interface-families.ts";
+import { lackingOfFirst } from "./first-interface-lacks.ts";
 import { readPoolsOn, readStickyOn } from "./interface-values.ts";
 import { addressedMacs, asksOnlyMacs, placeMacs } from "./mac-requests.ts";
 import { checked, IPS, MAC, readEntriesWithMacs, readMacs } from "./mac-values.ts";
@@ -127,10 +128,12 @@ function readAll(
   const placed = (request: Request) => addressedMacs(placeMacs(request), macKeyOf(asked));
   if (annotations[MAC] !== undefined && asksOnlyMacs(own) && added.length === 0)
     return bad(MAC, WITHOUT_ADDRESS);
-  if (namespace === undefined || added.length === 0) return placed(own);
+  if (namespace === undefined) return placed(own);
+  if (added.length === 0) return lackingOfFirst(own, asked, annotations) ?? placed(own);
   const said = Object.fromEntries(added.map(({ key }) => [key, namespace.annotations[key] ?? ""]));
   const all = mergeFormats([...asked, ...added], { ...annotations, ...said }, namespace.name);
-  return isRefusal(all) ? all : placed(all);
+  if (isRefusal(all)) return all;
+  return lackingOfFirst(all, [...asked, ...added], { ...annotations, ...said }) ?? placed(all);
 }
 
 /**

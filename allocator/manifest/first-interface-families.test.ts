@@ -48,6 +48,19 @@ describe("families in other systems' words", () => {
     });
   });
 
+  it("are those of the pools that the pod and its namespace name together", () => {
+    const calico = "cni.projectcalico.org";
+    const own = { [`${calico}/ipFamilies`]: '["IPv4","IPv6"]', [`${calico}/ipv4pools`]: '["db"]' };
+    const annotations = { ...own, [NETWORKS]: '[{"name":"lan","ips":["10.30.0.9"]}]' };
+    const space = (more: Labels) => ({ name: "shop", labels: {}, annotations: more });
+    assert.deepEqual(readRequest(annotations, space({ [`${calico}/ipv6pools`]: '["six"]' })), {
+      entries: [["10.30.0.9"]],
+      interfaces: { net1: ["10.30.0.9"] },
+      interfacePools: { eth0: ["db/IPv4", "six/IPv6"] },
+    });
+    assert.match(String(read(annotations)), /ipFamilies: no pool of eth0 is named for IPv6, only db\/IPv4/);
+  });
+
   for (const [annotations, words] of [
     [
       { [`${OVN}/ip_family`]: "ipv6", "berth.dev/ips": "10.20.0.51,10.30.0.51@net1" },
@@ -56,6 +69,10 @@ describe("families in other systems' words", () => {
     [
       { [`${OVN}/ip_family`]: "ipv6", "berth.dev/pools": "db/IPv4,lan@net1" },
       /annotation ovn\.kubernetes\.io\/ip_family: it disagrees with pool db\/IPv4 of eth0; keep one of the two/,
+    ],
+    [
+      { [`${OVN}/ip_family`]: "dual", "berth.dev/pools": "db/IPv4,lan@net1" },
+      /annotation ovn\.kubernetes\.io\/ip_family: no pool of eth0 is named for IPv6, only db\/IPv4; name one, or leave IPv6 out/,
     ],
     [
       { [`${OVN}/ip_family`]: "ipv6", "berth.dev/sticky": "eth0,net1" },
