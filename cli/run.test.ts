@@ -5,7 +5,7 @@ import { chmod, chown, readdir, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
-import { COMMANDS } from "./run.ts";
+import { COMMANDS, run } from "./run.ts";
 import { readArguments } from "./terminal/arguments.ts";
 import { Folder } from "./testing/folder.ts";
 
