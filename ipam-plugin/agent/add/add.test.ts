@@ -184,7 +184,7 @@ describe("ADD", () => {
     const instead = `name ${cut} in ipam.pools, annotate the pod with berth.dev/pools, or give the network ipam.ranges`;
     assert.equal(
       await refused({ pools: ["db", "web"] }),
-      `${none} "db" was made without blockSize: {ipv4: 32, ipv6: 128}, "web" is not there; ${instead}`,
+      `${none} "db" was made without blockSize: {ipv4: 32}, "web" is not there; ${instead}`,
     );
   });
 

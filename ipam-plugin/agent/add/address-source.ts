@@ -13,7 +13,8 @@ import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { KNOWN_MS, poolsFor } from "./chosen-pools.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
-import { notAnnotated, withDropIn, withFamilies } from "./drop-in-pools.ts";
+import { withDropIn, withFamilies } from "./drop-in-pools.ts";
+import { familiesOf, fieldsOf, notAnnotated, singlesOf } from "./drop-in-refusals.ts";
 import { assignFromBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
@@ -143,8 +144,10 @@ function nothingConfigured(addRequest: AddRequest, services: AgentServices): Cni
     .attached()
     .find((one) => one.containerID === containerID && one.claim !== undefined && one.interface !== name);
   if (first !== undefined) {
+    // a network of another plugin has no such keys
+    const own = ipam.dropIn ? "" : `, or give network ${scope.network} ipam.ranges or ipam.addresses`;
     const has = first.result.addresses.map(({ address }) => address).join(", ");
-    const words = `claim ${first.claim} serves ${first.interface} with ${has}, and no address was asked for ${name}: write one into berth.dev/ips of the pod, as ADDRESS@${name}, or give network ${scope.network} ipam.ranges or ipam.addresses`;
+    const words = `claim ${first.claim} serves ${first.interface} with ${has}, and no address was asked for ${name}: write one into berth.dev/ips of the pod, as ADDRESS@${name}${own}`;
     return cniError("INVALID_CONFIG", words);
   }
   if (!services.blockFollower.makesBlocks) return noBlocks(addRequest, services);
@@ -152,30 +155,28 @@ function nothingConfigured(addRequest: AddRequest, services: AgentServices): Cni
     // With pools, only a further interface of a pod whose claim serves another one gets here.
     const words =
       args.pod === undefined
-        ? "ipam.pools needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both"
+        ? `${fieldsOf(ipam.dropIn, ipam.pools)} needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both`
         : `the claim of pod ${args.pod.namespace}/${args.pod.name} serves another interface of it; give network ${scope.network} ipam.ranges for this one`;
     return cniError("INVALID_CONFIG", words);
   }
   return cniError("INVALID_CONFIG", nothingOf(scope));
 }
 
-function nothingOf({ network }: NetworkKey): string {
-  return `no IP ranges specified: network ${network} needs ipam.pools, ipam.ranges or ipam.addresses`;
-}
-
 const ONE_AT_A_TIME = "a pool with blockSize (32 and 128: one address at a time)";
+
+function nothingOf({ network }: NetworkKey): string {
+  return `no IP ranges specified: network ${network} needs ipam.pools, ipam.ranges or ipam.addresses; or make ${ONE_AT_A_TIME} that selects the pod or says default: true`;
+}
 
 /** In a cluster a pool without blocks gives such a pod nothing: the refusal says what to make instead. */
 function noBlocks({ scope, ipam }: AddRequest, { blockFollower }: AgentServices): CniError {
-  if (ipam.pools.length === 0) {
-    const words = `${nothingOf(scope)}; or make ${ONE_AT_A_TIME} that selects the pod or says default: true`;
-    return cniError("INVALID_CONFIG", words);
-  }
+  if (ipam.pools.length === 0) return cniError("INVALID_CONFIG", nothingOf(scope));
   const why = (name: string) => {
-    if (blockFollower.pool(name) === undefined) return "is not there";
+    const pool = blockFollower.pool(name);
+    if (pool === undefined) return "is not there";
     return blockFollower.hasBlocks(name) === true
       ? "is closed to it"
-      : "was made without blockSize: {ipv4: 32, ipv6: 128}";
+      : `was made without blockSize: ${singlesOf(familiesOf([pool], undefined))}`;
   };
   const names = ipam.pools.map((name) => `"${name}" ${why(name)}`);
   const words = `the pod asks for no address, and no pool of network ${scope.network} serves such pods: ${names.join(", ")}; name ${ONE_AT_A_TIME} in ipam.pools, annotate the pod with berth.dev/pools, or give the network ipam.ranges`;

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
+import type { BlockSource } from "../blocks/block-source.ts";
 import { addressesOf, errorOf, NodeBench, podArgs } from "../testing/node-bench.ts";
 
 let node: NodeBench;
@@ -69,6 +70,50 @@ describe("the pool of a pod that asks for nothing", () => {
       await reported({ type: "antrea", ippools: ["plain"] }),
       /pool "plain", which ipam\.ippools of type antrea means, gives addresses by request alone; make it with blockSize/,
     );
+  });
+
+  it("is to be made where a network of another plugin names one that is not there", async () => {
+    node.blockSource.stored.clear();
+    node.blockSource.facts = known("other");
+    const refused = async (ipam: object) => errorOf(await node.call("ADD", pod("a", ipam)));
+    const calico = { type: "calico-ipam", ipv4_pools: ["foo"] };
+    const meant = "ipam.ipv4_pools of type calico-ipam names";
+    const single = "an IPPool of that name with blockSize: {ipv4: 32}, or name another";
+    const none = `network net: there is no pool "foo", which ${meant}; make ${single}`;
+    for (const ipv4_pools of [["foo"], ["10.77.0.0/24", "foo"]]) {
+      const { code, msg, details } = await refused({ ...calico, ipv4_pools });
+      assert.deepEqual([code, details, msg], [104, "POOL_UNKNOWN", none]);
+    }
+    node.blockSource.stored.set("web", parsed(poolRecord("web", "10.4.0.0/24")));
+    const { msg } = await refused({ ...calico, ipv4_pools: ["web", "foo"] });
+    const beside = `, and pool "web" gives addresses by request alone; make ${single}`;
+    assert.equal(msg, `network net: there is no pool "foo", which ${meant}${beside}`);
+    const spiderpool = { type: "spiderpool", default_ipv6_ippool: ["a", "b"] };
+    assert.match(
+      (await refused(spiderpool)).msg,
+      /no pool "a", "b", which ipam\.default_ipv6_ippool .* make IPPools of those names with blockSize: \{ipv6: 128\}/,
+    );
+  });
+
+  it("needs a pod that the runtime names where one host makes claims of it, for networks of other plugins too", async () => {
+    const source: BlockSource = node.blockSource;
+    Object.assign(source, { more: async () => false });
+    node.blockSource.stored.clear();
+    node.blockSource.stored.set("web", parsed(poolRecord("web", "10.4.0.0/24")));
+    const reported: unknown[] = [];
+    node.parts.networkWarnings.uncut = (_, { size }) => void reported.push(size);
+    const words = "needs K8S_POD_NAMESPACE and K8S_POD_NAME in CNI_ARGS; the runtime does not send both";
+    for (const [field, ipam] of [
+      ["ipam.pools", { pools: ["web"] }],
+      ["ipam.ipv4_pools", { type: "calico-ipam", ipv4_pools: ["web"] }],
+      ["ipam.ipv4_pools", { type: "calico-ipam", ipv4_pools: ["10.4.0.0/24"] }],
+    ] as const) {
+      const { code, msg } = errorOf(await node.call("ADD", { args: "", ipam }));
+      assert.deepEqual([code, msg], [7, `${field} ${words}`]);
+    }
+    assert.deepEqual([...new Set(reported)], ["{ipv4: 32}"]);
+    const nothing = errorOf(await node.call("ADD", { args: "", ipam: {} }));
+    assert.match(nothing.msg, /^no IP ranges specified: .*; or make a pool with blockSize .* default: true$/);
   });
 
   it("is not asked for where the network has addresses of its own", async () => {

@@ -10,7 +10,7 @@ import type { PodRef } from "../claims/claim-source.ts";
 import { within } from "../claims/deadline.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
-import { uncutForDropIn } from "./drop-in-pools.ts";
+import { uncutForDropIn } from "./drop-in-refusals.ts";
 
 /** How long an ADD waits for what decides which pools are open to its pod. */
 export const KNOWN_MS = 5_000;
@@ -32,19 +32,25 @@ export async function poolsFor(
       while (!late.aborted && typeof choose() === "string") await blockFollower.heard(late);
     });
   const last = choose();
-  if (typeof last !== "string") return withoutPool(addRequest, last) ?? last;
+  if (typeof last !== "string") return withoutPool(addRequest, last, { blockFollower }) ?? last;
   const words = `${last} not known on this node: the API server has not told of it; try again`;
   throw new BerthError("NOT_READY", words);
 }
 
-/** A network that was written for another plugin has nothing but pools, and not under the keys that Berth's own networks have. */
+/**
+ * A network that was written for another plugin has nothing but pools, and not under the keys that Berth's own networks have. One host makes
+ * claims of pools without blocks: what it cannot make one for is refused elsewhere.
+ */
 function withoutPool(
-  { ipam, scope: { network } }: AddRequest,
+  { ipam: { dropIn, pools: names, rangeSets, addresses }, scope: { network } }: AddRequest,
   choice: PoolChoice | Refusal | CniError | undefined,
+  { blockFollower }: Known,
 ): Refusal | undefined {
   const isWithout = choice === undefined || ("pools" in choice && !choice.pools.some(hasBlocks));
-  if (ipam.dropIn === undefined || ipam.rangeSets.length + ipam.addresses.length > 0) return undefined;
-  return isWithout ? uncutForDropIn(ipam.dropIn, network, ipam.pools) : undefined;
+  if (dropIn === undefined || rangeSets.length + addresses.length > 0 || !isWithout) return undefined;
+  const pools = blockFollower.everyPool();
+  const makesClaim = blockFollower.makesBlocks && pools.some(({ name }) => names.includes(name));
+  return makesClaim ? undefined : uncutForDropIn(dropIn, { network, names }, pools);
 }
 
 /** What is missing, in words, where that may decide. */

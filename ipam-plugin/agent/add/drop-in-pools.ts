@@ -2,7 +2,7 @@
 // Which pools serve a network whose configuration was written for another IPAM plugin.
 
 import { BerthError, isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
-import { bitsOf, FAMILIES, type Family, fromNumber } from "../../../allocator/ip/address.ts";
+import { FAMILIES, type Family, fromNumber } from "../../../allocator/ip/address.ts";
 import {
   contains,
   formatInterval,
@@ -18,6 +18,7 @@ import type { DropIn, Want, WantedNetwork } from "../../cni/drop-in.ts";
 import type { IpamConfig } from "../../cni/ipam-config.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
+import { familiesOf, fieldsOf, singlesOf } from "./drop-in-refusals.ts";
 
 /** The request with the pools that its configuration means. Throws NOT_READY as long as pools may be there that are not known. */
 export function withDropIn(addRequest: AddRequest, services: AgentServices): AddRequest | Refusal {
@@ -37,24 +38,29 @@ export function withDropIn(addRequest: AddRequest, services: AgentServices): Add
 
 type Known = Pick<AgentServices, "blockFollower" | "networkWarnings" | "pools" | "sharedNetworks">;
 
-/** Names of `ipam.pools` that are no pools'; the log is told of them, once, and where the others serve no pod that asks for nothing. */
+/** Names of pools in a configuration that are no pools'; the log is told of them, once, and where the others serve no pod that asks for nothing. */
 export function warningsOfPools(network: string, ipam: IpamConfig, services: Known): readonly string[] {
   const { blockFollower, networkWarnings, pools } = services;
   const names = ipam.pools;
   const there = names.length === 0 ? undefined : new Set([...pools()].map(({ name }) => name));
   const missing = names.filter((name) => !there?.has(name) && blockFollower.hasBlocks(name) === false);
-  networkWarnings.missing(network, missing);
-  networkWarnings.uncut(network, uncutOf(ipam, services), blockFollower.makesBlocks);
+  networkWarnings.missing(network, missing, fieldsOf(ipam.dropIn, missing));
+  const uncut = uncutOf(ipam, services);
+  networkWarnings.uncut(network, {
+    names: uncut.map(({ name }) => name),
+    size: singlesOf(familiesOf(uncut, ipam.dropIn)),
+    isOneHost: blockFollower.makesBlocks,
+  });
   return missing;
 }
 
 /** The pools that a network names, where none of them says whether it has blocks: whoever made them may have thought of it as little. */
-function uncutOf({ pools, dropIn, etcd, rangeSets, addresses }: IpamConfig, services: Known): string[] {
+function uncutOf({ pools, dropIn, etcd, rangeSets, addresses }: IpamConfig, services: Known): Pool[] {
   const isOfEtcd =
     services.sharedNetworks?.hasOwn === true || (etcd !== undefined && services.sharedNetworks !== undefined);
   if (isOfEtcd || dropIn?.annotation !== undefined || rangeSets.length + addresses.length > 0) return [];
   const named = pools.flatMap((name) => services.blockFollower.pool(name) ?? []);
-  return named.every(({ spec }) => spec.blockSize === undefined) ? named.map(({ name }) => name) : [];
+  return named.every(({ spec }) => spec.blockSize === undefined) ? named : [];
 }
 
 /** The same of a configuration alone. */
@@ -149,14 +155,9 @@ function noPool(
     return why === undefined ? [] : [`pool "${pool.name}" ${why}`];
   });
   const some = near.length === 0 ? "" : ` (${near.slice(0, 3).join("; ")})`;
-  const words = `network ${network}: no pool has what ${want.field} of type ${type} means${some}; make an IPPool with ranges: [${ranges}], networks: [${network}] and ${singlesOf(networks)}`;
-  return refuse("POOL_UNKNOWN", words);
-}
-
-/** With a size, since its pods ask for nothing: one address at a time, as the other plugin gives them. */
-function singlesOf(networks: readonly WantedNetwork[]): string {
   const families = FAMILIES.filter((family) => networks.some(({ cidr }) => cidr.family === family));
-  return `blockSize: {${families.map((family) => `${family.toLowerCase()}: ${bitsOf(family)}`).join(", ")}}`;
+  const words = `network ${network}: no pool has what ${want.field} of type ${type} means${some}; make an IPPool with ranges: [${ranges}], networks: [${network}] and blockSize: ${singlesOf(families)}`;
+  return refuse("POOL_UNKNOWN", words);
 }
 
 function rangeWords({ cidr, open, from, to, exclude = [], gateway }: WantedNetwork): string {
@@ -182,38 +183,8 @@ export function withFamilies(choice: PoolChoice, dropIn: DropIn | undefined): Po
   if (missing === undefined) return { ...choice, families };
   const names = choice.pools.map(({ name }) => `"${name}"`).join(", ");
   const uncut = choice.pools.some((pool) => pool.families.includes(missing));
-  const next = uncut ? `a blockSize of it: {${missing.toLowerCase()}: ${bitsOf(missing)}}` : "a range";
+  const next = uncut ? `a blockSize of it: ${singlesOf([missing])}` : "a range";
   const why = uncut ? "gives none of it to pods that ask for nothing" : "has none";
   const words = `the network's configuration means an ${missing} address, and pool ${names} ${why}; add ${next}, or leave ${missing} out of ipam`;
   return refuse("FAMILY_UNAVAILABLE", words, { family: missing });
-}
-
-/** Where a plugin's networks name pools. */
-const LISTS: Readonly<Record<string, string>> = {
-  antrea: "ipam.ippools",
-  spiderpool: "ipam.default_ipv4_ippool or default_ipv6_ippool",
-  "calico-ipam": "ipam.ipv4_pools or ipv6_pools",
-};
-
-/** For a pod that asks for nothing, where no pool gives such pods addresses. */
-export function uncutForDropIn(
-  { type, wants, families = FAMILIES }: DropIn,
-  network: string,
-  pools: readonly string[],
-): Refusal {
-  const size = `blockSize: {${families.map((family) => `${family.toLowerCase()}: ${bitsOf(family)}`).join(", ")}}`;
-  const fields =
-    wants.map(({ field }) => field).join(" and ") || `a network without ${LISTS[type] ?? "pools"}`;
-  const names = pools.map((name) => `"${name}"`).join(", ");
-  const words =
-    names === ""
-      ? `network ${network}: no pool serves ${fields} of type ${type}; make an IPPool with networks: [${network}] and ${size}`
-      : `network ${network}: pool ${names}, which ${fields} of type ${type} means, gives addresses by request alone; make it with ${size}, or write berth.dev/pools into the pod`;
-  return refuse("POOL_UNKNOWN", words);
-}
-
-/** For a pod that has not asked at admission, where nobody else gets an address. */
-export function notAnnotated({ type, annotation = "" }: DropIn, pools: readonly string[]): Refusal {
-  const words = `type ${type} gives a pod the address that its annotation ${annotation} names, and this one has none; write an address of pool ${pools.map((name) => `"${name}"`).join(", ")} into it`;
-  return refuse("CLAIM_MISSING", words);
 }

@@ -19,7 +19,8 @@ describe("what of a network's configuration has no effect", () => {
     for (let i = 0; i < 2; i++) warnings.unread("lan", ["ipam.foo"]);
     warnings.unread("lan", ["ipam.foo", "ipam.bar"]);
     warnings.unread("lan", []);
-    for (let i = 0; i < 2; i++) warnings.missing("lan", ["nosuch"]);
+    for (let i = 0; i < 2; i++) warnings.missing("lan", ["nosuch"], "ipam.ipv4_pools");
+    assert.equal(reported.at(-1)?.remedy, "make the pools, or name others in ipam.ipv4_pools");
     assert.deepEqual(
       reported.map(({ network, field, pool }) => [network, field ?? pool]),
       [
@@ -34,16 +35,17 @@ describe("what of a network's configuration has no effect", () => {
     const info: unknown[] = [];
     const log = { ...noopLogger, warn, info: (_: string, fields: LogFields = {}) => void info.push(fields) };
     const warnings = new NetworkWarnings(log);
-    for (let i = 0; i < 2; i++) warnings.uncut("lan", ["db", "web"], false);
-    warnings.uncut("lan", [], false);
-    for (let i = 0; i < 2; i++) warnings.uncut("host", ["db"], true);
+    const uncut = (...names: readonly string[]) => ({ names, size: "{ipv4: 32}", isOneHost: false });
+    for (let i = 0; i < 2; i++) warnings.uncut("lan", uncut("db", "web"));
+    warnings.uncut("lan", uncut());
+    for (let i = 0; i < 2; i++) warnings.uncut("host", { ...uncut("db"), isOneHost: true });
     assert.deepEqual(
       reported.map(({ network, pool }) => [network, pool]),
       [["lan", "db, web"]],
     );
     assert.match(
       JSON.stringify(info),
-      /^\[\{"network":"host","pool":"db",.*in a cluster it is refused"\}\]$/,
+      /^\[\{"network":"host","pool":"db","remedy":"make such a pool with spec.blockSize: \{ipv4: 32\}, .*gets a claim of them, .*in a cluster both are"\}\]$/,
     );
   });
 
@@ -63,7 +65,7 @@ describe("what of a network's configuration has no effect", () => {
         pool("cut", "10.1.0.0/24", { blockSize: { ipv4: 32 } });
         pool("asking", "10.2.0.0/24", { blockSize: {} });
         const seen: unknown[] = [];
-        node.parts.networkWarnings.uncut = (_, names) => void seen.push(names);
+        node.parts.networkWarnings.uncut = (_, { names }) => void seen.push(names);
         node.ipam = { pools, ...(ranges && { ranges }) };
         await node.call("STATUS");
         assert.deepEqual(seen, [expected]);

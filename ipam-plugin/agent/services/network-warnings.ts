@@ -33,28 +33,35 @@ export class NetworkWarnings {
       });
   }
 
-  /** Pools that `ipam.pools` names and that are not there. They may be made at any moment, and pods with claims do without. */
-  missing(network: string, names: readonly string[]): void {
+  /** Pools that a network names in these fields and that are not there. They may be made at any moment, and pods with claims do without. */
+  missing(network: string, names: readonly string[], fields: string): void {
     const pool = names.slice(0, NAMED).join(", ");
     if (this.#isNew(`missing ${network}`, pool))
       this.#log.warn("a network names pools that do not exist", {
         ...{ network, pool },
         consequence: "pods of the network that have no claim are refused",
-        remedy: "make the pools, or name others in ipam.pools",
+        remedy: `make the pools, or name others in ${fields}`,
       });
   }
 
-  /** Pools that `ipam.pools` names and that have no blocks: one host makes a claim for a pod that asks for nothing, a cluster does not. */
-  uncut(network: string, names: readonly string[], isOneHost: boolean): void {
+  /** Pools that a network names and that have no blocks: one host makes a claim for a pod that asks for nothing, a cluster does not. */
+  uncut(
+    network: string,
+    {
+      names,
+      size,
+      isOneHost,
+    }: { readonly names: readonly string[]; readonly size: string; readonly isOneHost: boolean },
+  ): void {
     const pool = names.slice(0, NAMED).join(", ");
     if (!this.#isNew(`uncut ${network}`, pool)) return;
-    const remedy =
-      "make such a pool with spec.blockSize: {ipv4: 32, ipv6: 128}, or with {} if it is only for pods that ask";
+    const remedy = `make such a pool with spec.blockSize: ${size}, or with {} if it is only for pods that ask`;
     const words = "a network names pools that have no spec.blockSize";
     if (isOneHost)
       this.#log.info(words, {
         ...{ network, pool, remedy },
-        consequence: "here a pod that asks for nothing gets a claim of them, in a cluster it is refused",
+        consequence:
+          "here a pod that asks for nothing gets a claim of them, a container that CNI_ARGS names no pod of is refused; in a cluster both are",
       });
     else
       this.#log.warn(words, {
