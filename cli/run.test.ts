@@ -97,10 +97,13 @@ describe("misuse", () => {
     [["get", "claims", "-n", "shop", "-A"], "give -n or -A, not both"],
     [["get", "claims", "a", "b"], '"b" is one argument too many'],
     [["who"], "ADDRESS is missing"],
-    [["who", "mysql"], '"mysql" is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix'],
+    [
+      ["who", "mysql"],
+      '"mysql" is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51',
+    ],
     [
       ["who", "10.20.0.51/24"],
-      '"10.20.0.51/24" is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix',
+      '"10.20.0.51/24" is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51',
     ],
     [["apply"], "-f is missing: -f FILE, -f DIR, or -f - for standard input"],
     [["delete"], "say what to delete, either with -f FILE or as KIND [NAMESPACE/]NAME"],

@@ -10,7 +10,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
     "Ask for an address of a pool: `berthctl get pools` (in a cluster `kubectl get ippools`) lists them. Or have the range added to a pool.",
   ADDRESS_EXCLUDED: "Ask for another address; the message names free ones nearby.",
   ADDRESS_TAKEN:
-    "Ask for a free address, as the message proposes. Or, if nobody needs the holder's claim any more, do what the message says and then `berthctl release NAMESPACE/NAME`: a claim that is released while its pod or workload is there is made again. `berthctl who ADDRESS` says who has the address and why. An address that is cooling down is free when its pool's `cooldown` is over.",
+    "Ask for a free address, as the message proposes. Or, if nobody needs the holder's claim any more, do what the message says and then `berthctl release NAMESPACE/NAME`: a claim that is released while its pod or workload is there is made again. `berthctl who ADDRESS` says who has the address and why. An address that is cooling down is free when its pool's `cooldown` is over; the message says when that is.",
   POOL_UNKNOWN: "Correct the name (`berthctl get pools` lists the pools), or create the pool first.",
   POOL_DISABLED:
     'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',

@@ -60,7 +60,7 @@ describe("a cooling address", () => {
     await giveBack(world, "shop/licence");
     const other = podAllocation(world, "other", entries("10.20.0.70"));
     const no =
-      'ADDRESS_TAKEN: address 10.20.0.70 in pool "db" was given back by shop/licence and is cooling down; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or try again later';
+      'ADDRESS_TAKEN: address 10.20.0.70 in pool "db" was given back by shop/licence and is cooling down; free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or this one after 00:00:10 UTC';
     assert.equal(refusalOf(await reserve(world.context, other, "pod")), no);
     world.clock.advance(9_999);
     assert.equal(refusalOf(await reserve(world.context, other, "pod")), no);

@@ -11,7 +11,7 @@ import { FIRST_INTERFACE, interfaceOf, saidOf } from "../model/interfaces.ts";
 import type { ByFamily } from "../pool/namespace-bounds.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
-import { ineligibility, poolDisabled, quotaExceeded } from "./eligibility.ts";
+import { ineligibility, poolDisabled, quotaExceeded, withholdsAddress } from "./eligibility.ts";
 import { poolsBehind, withFallback } from "./fallback-plan.ts";
 import {
   isByInterface,
@@ -23,16 +23,10 @@ import {
 import { familiesUnsaid, notNamed } from "./named-addresses.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { occupied } from "./occupied.ts";
+import { addressOutside } from "./outside-pools.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 import { familiesFor, isIn, type Source, sourcesFor } from "./pool-sources.ts";
-import {
-  addressInBlock,
-  addressOutside,
-  addressTaken,
-  entryRefusal,
-  noFamily,
-  poolExhausted,
-} from "./refusal-messages.ts";
+import { addressInBlock, addressTaken, entryRefusal, noFamily, poolExhausted } from "./refusal-messages.ts";
 
 /** Whether a claim with these addresses has exactly what the plan comes to. */
 export function isAsPlanned({ familyPlans, keep }: Plan, listed: readonly Address[]): boolean {
@@ -85,7 +79,7 @@ function planExact(view: RecordReader, constraints: AddressConstraints, entry: A
     const held = constraints.ownAddresses?.includes(address) === true;
     const why =
       notNamed(pool, constraints, address) ??
-      ineligibility(view, pool, { ...constraints, ...networksOf(constraints, address) }, held)?.() ??
+      withholdsAddress(view, pool, { ...constraints, ...networksOf(constraints, address) }, held) ??
       elsewhere(pool, constraints) ??
       entryRefusal(view, pool, address) ??
       inBlock(view, pool, address) ??

@@ -130,7 +130,10 @@ describe("named pools", () => {
       { entry: addrs("10.1.0.1") },
       'POOL_FORBIDDEN: pool "a" is not open to namespace shop; open to it: "b", "e"',
     ],
-    [{ entry: addrs("10.6.0.1") }, 'POOL_DISABLED: pool "f" takes no new reservations; name another pool'],
+    [
+      { entry: addrs("10.6.0.1") },
+      'POOL_DISABLED: pool "f" is disabled (spec.disabled: true); ask for an address of another pool',
+    ],
     [{ pools: ["e"], usable: new Set(["e"]) }, "e"],
   ];
   for (const [ask, outcome] of cases) {
@@ -148,7 +151,10 @@ describe("a disabled pool", () => {
 
   it("gives no others, not even to who has one", () => {
     const no = 'POOL_DISABLED: pool "f" takes no new reservations; name another pool';
-    assert.equal(served(view, { entry: addrs("10.6.0.2"), ownAddresses: addrs("10.6.0.1") }), no);
+    assert.equal(
+      served(view, { entry: addrs("10.6.0.2"), ownAddresses: addrs("10.6.0.1") }),
+      'POOL_DISABLED: pool "f" is disabled (spec.disabled: true); ask for an address of another pool',
+    );
     assert.equal(served(view, { families: ["IPv4", "IPv6"], ownAddresses: addrs("10.6.0.1") }), no);
     assert.equal(served(view, { ownAddresses: addrs("10.6.0.1") }), "10.6.0.1");
   });

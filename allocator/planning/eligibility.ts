@@ -77,6 +77,20 @@ export function ineligibility(
   return pool.disabled && !keeps ? () => poolDisabled(pool, applying.namespace) : undefined;
 }
 
+/** The same of an address that is asked for, which may be all that the request names. */
+export function withholdsAddress(
+  view: RecordReader,
+  pool: Pool,
+  applying: EligibilityInput,
+  keeps: boolean,
+): Refusal | undefined {
+  const refusal = ineligibility(view, pool, applying, keeps)?.();
+  if (refusal?.code !== "POOL_DISABLED") return refusal;
+  const why = pool.deleting ? "is being deleted" : "is disabled (spec.disabled: true)";
+  const words = `pool ${quoted(pool.name)} ${why}; ask for an address of another pool`;
+  return refuse("POOL_DISABLED", words, refusal.details);
+}
+
 /** The words for a pool that only lets addresses be kept. */
 export function poolDisabled(pool: Pool, namespace: string): Refusal {
   const why = pool.deleting ? "is being deleted" : "takes no new reservations";

@@ -7,9 +7,10 @@ import { type Address, type Family, familyOf } from "../ip/address.ts";
 import { macOfAddress } from "../ip/mac.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import { occupied } from "./occupied.ts";
+import { addressOutside } from "./outside-pools.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
 import { poolNameIn } from "./pool-sources.ts";
-import { addressOutside, addressTaken } from "./refusal-messages.ts";
+import { addressTaken } from "./refusal-messages.ts";
 
 /** What is named, and behind it whatever else would do; what the claim has for this request already stays. */
 export function withFallback(

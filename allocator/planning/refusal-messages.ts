@@ -2,22 +2,24 @@
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import { listed } from "../base/listed.ts";
+import { cooldownOf } from "../cache/cooldown.ts";
 import { holderOf, type RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { freeNeighbours } from "../ip/free-address.ts";
-import { macOfAddress, refuseAddress } from "../ip/mac.ts";
+import { refuseAddress } from "../ip/mac.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeIdentity } from "../model/identity.ts";
 import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { servesPods } from "../pool/node-cidrs.ts";
-import { classify, familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
+import { classify, intervalsOf, type Pool } from "../pool/pool.ts";
 import { hasMacsAlone } from "../pool/special-addresses.ts";
 import { inBlockWords } from "./block-words.ts";
 import { isOrAre, shareOfBlocks } from "./blocks-in-pool.ts";
 import { freedBy } from "./freed-by.ts";
 
+const DAY_MS = 86_400_000;
 /** So many free addresses are named in place of one that is not to be had. */
 const NEARBY = 3;
 /** How far they are looked for among those that a pool keeps for requests by name. */
@@ -26,7 +28,11 @@ const FAR = 256n;
 export function entryRefusal(view: RecordReader, pool: Pool, address: Address): Refusal | undefined {
   const kind = classify(pool, address);
   if (kind === "open" || kind === "reserved") return undefined;
-  const why = kind === "gateway" ? "is the gateway of" : "is excluded from";
+  return neverGiven(view, pool, address, kind === "gateway" ? "is the gateway of" : "is excluded from");
+}
+
+/** The words for an address that the pool gives to nobody. */
+export function neverGiven(view: RecordReader, pool: Pool, address: Address, why: string): Refusal {
   return refuseAddress(
     "ADDRESS_EXCLUDED",
     `address ${address} ${why} pool ${quoted(pool.name)}${alternatives(view, pool, address)}`,
@@ -54,7 +60,7 @@ export function addressTaken(
   }
   const { key, claim } = holderOf(view, found);
   const near = alternatives(view, pool, address);
-  const { how, next } = heldAs(found, claim, key);
+  const { how, next } = heldAs(found, { claim, key, cooldownMs: cooldownOf(view, found) });
   return refuseAddress(
     "ADDRESS_TAKEN",
     `address ${address} in pool ${quoted(pool.name)} ${how}${near}; or ${next}`,
@@ -80,12 +86,27 @@ export function addressInBlock(view: RecordReader, pool: Pool, address: Address,
 }
 
 /** How it is held, and what to do about it. */
-function heldAs(found: Reservation, claim: Claim | undefined, key: string): { how: string; next: string } {
+function heldAs(
+  found: Reservation,
+  {
+    claim,
+    key,
+    cooldownMs,
+  }: { readonly claim: Claim | undefined; readonly key: string; readonly cooldownMs: number },
+): { how: string; next: string } {
   const whose = claim === undefined ? key : `${key} (${describeIdentity(claim.identity)})`;
-  if (found.releasedAt !== undefined)
-    return { how: `was given back by ${key} and is cooling down`, next: "try again later" };
+  if (found.releasedAt !== undefined) {
+    const next = `this one after ${timeOf(found.releasedAt + cooldownMs, cooldownMs)}`;
+    return { how: `was given back by ${key} and is cooling down`, next };
+  }
   if (isBeside(claim, found)) return { how: besideWords(whose), next: "try again later" };
   return { how: `is held by ${whose}`, next: freedBy(claim, key) };
+}
+
+/** The first whole second from then on; with its date where it may be on another day. */
+function timeOf(ms: number, waitMs: number): string {
+  const text = new Date(Math.ceil(ms / 1000) * 1000).toISOString();
+  return waitMs < DAY_MS ? `${text.slice(11, 19)} UTC` : `${text.slice(0, 19)}Z`;
 }
 
 /** The claim does not have it: it is kept for the next pod of the claim, until that is seen or does not come (ADR 0007). */
@@ -156,36 +177,6 @@ function freeReserved(view: RecordReader, pool: Pool, address: Address): bigint[
     found.push(...[asked - away, asked + away].filter(isFree));
   }
   return found.slice(0, NEARBY);
-}
-
-/** Names the pools that may serve whoever asks, if any of them may. */
-export function addressOutside(
-  view: RecordReader,
-  address: Address,
-  isOpen: (pool: Pool) => boolean = () => true,
-): Refusal {
-  const family = familyOf(address);
-  const mac = macOfAddress(address);
-  const all = view.pools().filter((pool) => servesPods(pool) && familiesOf(pool).includes(family));
-  const open = all.filter(isOpen);
-  const pools = open.length > 0 ? open : all;
-  const ranges = pools.flatMap((pool) =>
-    intervalsOf(pool, family).flatMap(({ first, last }) => {
-      const ends = [first, last].map((n) => fromNumber(n, family));
-      const shown = mac === undefined ? ends : ends.flatMap((one) => macOfAddress(one) ?? []);
-      const isMeant = shown.length === 2 && (mac !== undefined || !hasMacsAlone(pool));
-      return isMeant ? [`${quoted(pool.name)} ${shown.join("-")}`] : [];
-    }),
-  );
-  const none =
-    mac === undefined
-      ? `there is no ${family} pool${view.pools().every(servesPods) ? "" : " for pods"}, create an IPPool first`
-      : `there is no pool of MAC addresses; create an IPPool with a range around ${address}, see docs/cluster.md, MAC addresses`;
-  const add =
-    mac === undefined ? "" : `; or write ${address} into a pool's ranges (docs/cluster.md, MAC addresses)`;
-  const have = ranges.length === 0 ? none : `name one of a pool: ${listed(ranges, 5)}${add}`;
-  const what = mac === undefined ? `address ${address}` : `MAC address ${mac}`;
-  return refuse("ADDRESS_OUTSIDE", `${what} is in no pool; ${have}`, { address });
 }
 
 /** Names the pools that may serve whoever asks, if any of them may. */

@@ -14,7 +14,8 @@ import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
-import { addressOutside, isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
+import { notInPools } from "../../allocator/planning/outside-pools.ts";
+import { isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimKeyOf } from "../apply/object-ref.ts";
 import { reportWarning } from "../apply/report.ts";
@@ -66,7 +67,7 @@ function holderOf(view: RecordReader, address: Address, now: number): ClaimKey |
   const reservation = view.reservation(address)?.record;
   if (reservation === undefined) {
     const pool = view.poolOf(address);
-    if (pool === undefined) return addressOutside(view, address);
+    if (pool === undefined) return notInPools(view, address);
     return refuse("CLAIM_MISSING", `address ${address} in pool ${quoted(pool.name)} is held by nobody`, {
       address,
     });

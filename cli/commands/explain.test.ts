@@ -173,7 +173,7 @@ describe("berthctl explain", () => {
   for (const [argv, code, message] of [
     [["pod/shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
     [["claim/shop/x"], 1, "there is no claim shop/x; see what there is with: berthctl get claims -A"],
-    [["10.9.0.1"], 1, 'address 10.9.0.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199'],
+    [["10.9.0.1"], 1, 'address 10.9.0.1 is in no pool; pools have: "db" 10.20.0.50-10.20.0.199'],
     [["pod/x"], 1, "there is no pod default/x; see what there is with: berthctl get pods -A"],
     [["pod", "shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
     [

@@ -6,7 +6,7 @@ import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { readKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
+import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
@@ -106,7 +106,7 @@ async function explainAddress(
     backend,
   );
   if (report.state === "outside" && report.sandboxes.length === 0) {
-    reportError(context.io, addressOutside(view, address).message);
+    reportError(context.io, notInPools(view, address).message);
     return 1;
   }
   const [holder] = report.state === "held" ? claims : [];

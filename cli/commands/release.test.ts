@@ -150,7 +150,7 @@ describe("berthctl release", () => {
   for (const [operand, message] of [
     ["shop/nope", "there is no claim shop/nope; see what there is with: berthctl get claims -A"],
     ["10.20.0.99", 'address 10.20.0.99 in pool "db" is held by nobody'],
-    ["10.9.0.1", 'address 10.9.0.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199'],
+    ["10.9.0.1", 'address 10.9.0.1 is in no pool; pools have: "db" 10.20.0.50-10.20.0.199'],
     ["10.20.0.80", "there is no claim shop/x; see what there is with: berthctl get claims -A"],
     [
       "10.20.0.81",

@@ -91,7 +91,7 @@ describe("berthctl who", () => {
     assert.deepEqual(await data.call("who", "10.9.0.1"), {
       code: 1,
       stdout: "",
-      stderr: 'Error: address 10.9.0.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199\n',
+      stderr: 'Error: address 10.9.0.1 is in no pool; pools have: "db" 10.20.0.50-10.20.0.199\n',
     });
   });
 
@@ -100,7 +100,7 @@ describe("berthctl who", () => {
     const data = await Folder.of(t, { pools: [{ name: "web", spec: { ranges } }] });
     assert.deepEqual(await data.call("who", "10.40.0.1"), {
       code: 0,
-      stdout: "10.40.0.1 is the gateway of its pool: no pod gets it\n  pool   web\n",
+      stdout: '10.40.0.1 is the gateway of pool "web": no pod gets it\n  pool   web\n',
       stderr: "",
     });
   });

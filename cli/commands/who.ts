@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { addressOfMac, parseMac } from "../../allocator/ip/mac.ts";
-import { addressOutside } from "../../allocator/planning/refusal-messages.ts";
+import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { reportError } from "../apply/report.ts";
 import { readableCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { addressReportOf, describeAddress } from "../explain/address-report.ts";
 import { occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import type { Command } from "../terminal/command.ts";
-import { noAddress, TARGET_FLAGS } from "../terminal/flags.ts";
+import { TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { document, formatOf } from "../terminal/output.ts";
 
 /** `berthctl who` */
@@ -37,7 +37,7 @@ export const who: Command = {
       );
       const unknown = report.state === "outside" && report.sandboxes.length === 0;
       if (format === "json" || format === "yaml") context.io.stdout.write(document(report, format));
-      else if (unknown) reportError(context.io, addressOutside(view, address).message);
+      else if (unknown) reportError(context.io, notInPools(view, address).message);
       else context.io.stdout.write(describeAddress(report));
       return unknown ? 1 : 0;
     });
@@ -48,5 +48,7 @@ function addressOf(text: string): Address {
   const mac = parseMac(text);
   const address = mac === undefined ? parseAddress(text) : addressOfMac(mac);
   if (address !== undefined) return address;
-  throw noAddress(text);
+  throw usageError(
+    `${JSON.stringify(text)} is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51`,
+  );
 }

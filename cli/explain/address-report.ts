@@ -278,7 +278,9 @@ export function describeAddress(report: AddressReport): string {
     value === undefined ? [] : [[`  ${what}`, printable(value)]],
   );
   const name = mac === undefined ? address : `MAC address ${mac}`;
-  return `${name} ${SENTENCES[state]}\n${columns(lines)}`;
+  const isLed = state === "gateway" && pool !== undefined;
+  const words = isLed ? `is the gateway of pool "${pool}": no pod gets it` : SENTENCES[state];
+  return `${name} ${words}\n${columns(lines)}`;
 }
 
 function podWords(pod: AddressReport["pod"]): string | undefined {

@@ -191,12 +191,12 @@ describe("retention", () => {
     const first = await site.run(pinned("first"));
     await site.end(first);
     await untilLeft("first", "");
-    assert.deepEqual(await site.api.refusal(pinned("second")), {
-      kind: "refused",
-      reason: "ADDRESS_TAKEN",
-      message:
-        'address 10.30.0.46 in pool "pins" was given back by shop/first and is cooling down; free nearby: 10.30.0.45, 10.30.0.47, 10.30.0.44; or try again later',
-    });
+    const { reason, message } = await site.api.refusal(pinned("second"));
+    assert.equal(reason, "ADDRESS_TAKEN");
+    assert.match(
+      message,
+      /^address 10\.30\.0\.46 in pool "pins" was given back by shop\/first and is cooling down; free nearby: 10\.30\.0\.45, 10\.30\.0\.47, 10\.30\.0\.44; or this one after \d\d:\d\d:\d\d UTC$/,
+    );
     const again = await site.run(pinned("first"));
     await site.end(again);
     await untilLeft("first", "");

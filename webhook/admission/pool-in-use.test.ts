@@ -112,7 +112,7 @@ describe("a pool in use", () => {
     );
     assert.equal(
       await admitPod(world, pin("b", "10.20.0.71")),
-      'POOL_DISABLED: pool "db" takes no new reservations; name another pool',
+      'POOL_DISABLED: pool "db" is disabled (spec.disabled: true); ask for an address of another pool',
     );
     assert.equal(await admitPod(world, pin("a", "10.20.0.70")), "10.20.0.70");
   });
