@@ -29,7 +29,7 @@ describe("berthctl explain", () => {
       "pod/shop/mysql-0   10.20.0.70   mysql-0 keeps 10.20.0.70 until its pod is created again; fd00:20::70 is not reserved before that",
       "pod/shop/a         10.20.0.71   pool db: asked for by address",
       'pod/shop/b         refused      there is no pool "nope"; name one of "db"',
-      "pod/shop/c         -            it asks for no fixed address; the network's configuration gives it any",
+      "pod/shop/c         -            it asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
       "",
     ]);
   });
@@ -62,7 +62,7 @@ describe("berthctl explain", () => {
       [
         "deployment/shop/far, each pod",
         "-",
-        "it asks for no fixed address; the network's configuration gives it any",
+        "it asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
       ],
       ["pod/shop/alone", "refused", refused],
       [
@@ -122,7 +122,7 @@ describe("berthctl explain", () => {
     assert.deepEqual(await data.callWith(JSON.stringify(set), "explain", "-f", "-"), {
       code: 0,
       stdout:
-        "statefulset/shop/mysql, each pod   -   it asks for no fixed address; the network's configuration gives it any\n",
+        "statefulset/shop/mysql, each pod   -   it asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)\n",
       stderr:
         "Warning: annotation berth.dev/ips on StatefulSet mysql itself has no effect; move it to its template\n",
     });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
+  addrs,
   attachmentOf,
   bindingTo,
   claimRecord,
@@ -35,7 +36,10 @@ describe("berthctl explain", () => {
       ...rows,
     ]);
     const ofClaim = await data.call("explain", "claim/mysql-0", "-n", "shop");
-    assert.match(ofClaim.stdout, /^ipclaim\/shop\/mysql-0 is wanted by pod mysql-0, which has claim/);
+    assert.match(
+      ofClaim.stdout,
+      /^ipclaim\/shop\/mysql-0 is reserved for pod mysql-0, whose sandbox has not started\n/,
+    );
     const ofAddress = await data.call("explain", "10.20.0.70");
     assert.equal(ofAddress.stdout, `10.20.0.70 is held\n${ofClaim.stdout}`);
     assert.equal((await data.call("explain", "10.20.0.99")).stdout, "10.20.0.99 is free\n  pool   db\n");
@@ -128,7 +132,10 @@ describe("berthctl explain", () => {
       const { code, stdout } = await data.call("explain", `pod/shop/${name}`);
       assert.deepEqual(
         [code, stdout.split("\n")[0]],
-        [0, `pod/shop/${name} asks for no fixed address; the network's configuration gives it any`],
+        [
+          0,
+          `pod/shop/${name} asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)`,
+        ],
       );
       const ofClaim = await data.call("explain", `claim/shop/${name}`);
       assert.doesNotMatch(ofClaim.stdout, /wanted by|uid-of-a-bare-pod/);
@@ -168,6 +175,26 @@ describe("berthctl explain", () => {
     });
     const { stdout } = await data.call("explain", "pod/shop/mysql-0");
     assert.equal(stdout.split("\n")[0], "pod/shop/mysql-0 has its addresses");
+  });
+
+  it("leads from a pod that nobody applied to its claim", async (t) => {
+    const claim = claimRecord({
+      name: "db-abc",
+      nonce: "n2",
+      addresses: addrs("10.20.0.71"),
+      binding: bindingTo("db-0", "this-host"),
+    });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claimRecord(), claim],
+      reservations: [...reservationsOf(claimRecord()), ...reservationsOf(claim)],
+    });
+    const list = "see what there is with: berthctl get pods -A";
+    const said = async (name: string) => (await data.call("explain", `pod/shop/${name}`)).stderr;
+    const own = "there is a claim of that name: berthctl explain claim/shop/mysql-0";
+    assert.equal(await said("mysql-0"), `Error: there is no pod shop/mysql-0; ${list}; ${own}\n`);
+    const bound = "a claim is bound to it: berthctl explain claim/shop/db-abc";
+    assert.equal(await said("db-0"), `Error: there is no pod shop/db-0; ${list}; ${bound}\n`);
   });
 
   for (const [argv, code, message] of [

@@ -5,6 +5,7 @@ import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { readKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
@@ -19,12 +20,13 @@ import { type DryRunner, ManifestDryRun } from "../explain/dry-run.ts";
 import { rowOf } from "../explain/forecast-rows.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
 import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
+import { missingPod } from "../explain/missing-pod.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { columns } from "../terminal/output.ts";
-import { heldElsewhere } from "./claim-to-release.ts";
+import { heldElsewhere, noClaim } from "./claim-to-release.ts";
 
 /** `berthctl explain` */
 export const explain: Command = {
@@ -149,9 +151,7 @@ async function explainOne(
     return printDiagnosis(io, explainPod(pod, facts));
   if (facts !== undefined && claim !== undefined)
     return printDiagnosis(io, explainClaim(claim.record, facts));
-  const what = kind === "Pod" ? "pod" : "claim";
-  const words = `there is no ${what} ${key.namespace}/${key.name}; see what there is with: berthctl get ${what}s -A`;
-  reportError(io, words);
+  reportError(io, kind === "Pod" ? await missingPod(backend, key) : noClaim(claimKey(key)).message);
   return 1;
 }
 

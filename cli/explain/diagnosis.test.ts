@@ -175,7 +175,7 @@ describe("what is said of a pod", () => {
       const [key] = Object.keys(annotations);
       const unlabelled = facts(undefined, { key: "", space: { ...LABELLED, labels: {}, annotations } });
       assert.deepEqual(diagnosePod(podWith({ annotations: {} }), unlabelled), {
-        words: `asks for no fixed address; the network's configuration gives it any; what its namespace says in ${key} has no effect with Berth until the namespace has the label berth.dev/admission=enabled`,
+        words: `asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md); what its namespace says in ${key} has no effect with Berth until the namespace has the label berth.dev/admission=enabled`,
         stuck: false,
         next: [
           "if Berth is to give it an address: kubectl label namespace shop berth.dev/admission=enabled, then delete the pod and create it again",
@@ -191,7 +191,7 @@ describe("what is said of a pod", () => {
     const pod = podWith({ annotations: { "k8s.v1.cni.cncf.io/networks": networks } });
     assert.deepEqual(diagnosePod(pod, facts(undefined, { key: "" })), {
       words:
-        "asks for net1 in another system's annotations, which was left to the networks that make it; on eth0 it asks for no fixed address; the network's configuration gives it any",
+        "asks for net1 in another system's annotations, which was left to the networks that make it; on eth0 it asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
       stuck: false,
       next: [],
     });
@@ -264,10 +264,10 @@ describe("what is said of a pod", () => {
       "is none of Berth's business: it is on its host's network, or a mirror pod",
     ],
     [
-      "asks for nothing",
-      podWith({ annotations: {} }),
+      "asks for nothing, and is up",
+      podWith({ annotations: {}, phase: "Running" }),
       facts(undefined, { key: "" }),
-      "asks for no fixed address; the network's configuration gives it any",
+      "asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
     ],
   ] as const) {
     it(`goes on by itself: ${what}`, () => {
@@ -275,6 +275,14 @@ describe("what is said of a pod", () => {
       assert.deepEqual([podIdentity.words, podIdentity.stuck], [words, false]);
     });
   }
+
+  it("does not go on by itself when it asks for nothing, has nothing, and a node waits to start it", () => {
+    const stuckness = (options: PodOptions) =>
+      diagnosePod(podWith({ annotations: {}, ...options }), facts(undefined, { key: "" })).stuck;
+    assert.equal(stuckness({}), true);
+    assert.equal(stuckness({ node: "" }), false, "it may be on a node later that is served");
+    assert.equal(stuckness({ phase: "" }), false, "nobody says so on one host");
+  });
 
   it("says why the scheduler has no node", () => {
     const { metadata, spec } = podWith({ node: "" }).json.value as { metadata: Json; spec: Json };

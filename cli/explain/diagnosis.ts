@@ -32,6 +32,8 @@ import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./
 export interface Diagnosis {
   /** Goes on behind the subject: "has its addresses". */
   readonly words: string;
+  /** Of a pod: the same behind its claim; absent, nothing else than that the pod wants it. */
+  readonly ofClaim?: string;
   readonly stuck: boolean;
   /** Each a whole advice. */
   readonly next: readonly string[];
@@ -53,7 +55,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod);
-  if (plan.kind === "bind") return unbound(facts);
+  if (plan.kind === "bind") return unbound(pod.metadata.name, facts);
   return bound(pod, claim.record, facts);
 }
 
@@ -62,7 +64,7 @@ function exempt(pod: KubeObject, { dynamic }: PodFacts): Diagnosis {
   // admission keeps away from the namespace, and agents do not
   if (namespace === EXEMPT_NAMESPACE && !hasNoNetwork(pod)) {
     const asked = requestsOfSystem(annotations).map((words) => `; ${words}`);
-    if (dynamic !== undefined) return unclaimed(dynamic, asked.join(""));
+    if (dynamic !== undefined) return unclaimed(pod, dynamic, asked.join(""));
     if (asked.length > 0) return ok(`has no address reserved${asked.join("")}`);
   }
   const asked = isMirror(pod) ? [] : requestsOfHost(annotations).map((words) => `; ${words}`);
@@ -94,16 +96,18 @@ function diagnosisWithoutClaim(pod: KubeObject, { space: there, place, dynamic }
     return blocked(`asks for something that cannot be read: ${request.message}`, "correct the annotation");
   }
   if (!requestsAddress(request)) {
-    const found = unclaimed(dynamic ?? { addresses: [], choice: undefined });
+    const found = unclaimed(pod, dynamic);
     return (isUnseen ? withIdleDefault(found.words, there) : undefined) ?? found;
   }
   const otherwise = readRequest(withoutEveryDialect(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
     const further = furtherOf(request);
     if (further.length > 0) {
-      const { words, ...rest } = unclaimed(dynamic ?? { addresses: [], choice: undefined });
+      const { words, ...rest } = unclaimed(pod, dynamic);
       const left = `asks for ${further.join(" and ")} in another system's annotations, which was left to the networks that make it`;
-      return { words: `${left}; on ${FIRST_INTERFACE} it ${words}`, ...rest };
+      // whose network the first one is on is not known
+      const stuck = dynamic?.usedUp !== undefined;
+      return { ...rest, words: `${left}; on ${FIRST_INTERFACE} it ${words}`, stuck };
     }
     return {
       words:
@@ -125,11 +129,18 @@ function furtherOf({ interfaces = {}, interfacePools = {} }: Request): readonly 
   return names.includes(FIRST_INTERFACE) ? [] : names;
 }
 
-function unclaimed(dynamic: DynamicFacts, beside = ""): Diagnosis {
+function unclaimed(
+  pod: KubeObject,
+  dynamic: DynamicFacts = { addresses: [], choice: undefined },
+  beside = "",
+): Diagnosis {
+  const { addresses, choice, usedUp } = dynamic;
   const words = `${describeDynamic(dynamic)}${beside}`;
-  return dynamic.usedUp === undefined
-    ? ok(words)
-    : blocked(words, "end pods, release claims, or add a range; who has what: berthctl get blocks");
+  if (usedUp !== undefined)
+    return blocked(words, "end pods, release claims, or add a range; who has what: berthctl get blocks");
+  const isServed = addresses.length > 0 || choice !== undefined;
+  const isStuck = !isServed && podPhase(pod) === "Pending" && pod.spec.text("nodeName") !== "";
+  return isStuck ? blocked(words) : ok(words);
 }
 
 /** Of a pod that its namespace would ask for; undefined: it does not. */
@@ -199,13 +210,18 @@ function unscheduled(pod: KubeObject): Diagnosis {
   };
 }
 
-function unbound({ place, key, claim }: PodFacts): Diagnosis {
+function unbound(pod: string, { place, key, claim }: PodFacts): Diagnosis {
   const only = claim?.record.interface;
   const when =
     only === undefined ? "its sandbox starts" : `its interface ${only} is attached, which the claim is for`;
-  if (place === "data") return ok(`has claim ${key}, and is bound to it when ${when}`);
+  if (place === "data") {
+    const state = only === undefined ? "whose sandbox has not started" : `whose ${only} is not attached yet`;
+    const ofClaim = `is reserved for pod ${pod}, ${state}`;
+    return { ...ok(`has claim ${key}, and is bound to it when ${when}`), ofClaim };
+  }
   return {
     words: `may have claim ${key}, and is not bound to it yet`,
+    ofClaim: `is reserved for pod ${pod}, which is not bound to it yet`,
     stuck: false,
     next: ["Berth binds within seconds; if it does not, look at the log of its webhook"],
   };

@@ -204,7 +204,7 @@ describe("Forecast", () => {
     assert.deepEqual(lines, [
       "ipclaim/shop/vip: 10.9.0.1",
       "pod/shop/web: 10.9.0.2",
-      "pod/bank/web: nothing, it asks for no fixed address; the network's configuration gives it any",
+      "pod/bank/web: nothing, it asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
       "ippool/wrong: POOL_INVALID spec.ranges[0].cidr 10.9.0.7/30 has host bits; write 10.9.0.4/30",
     ]);
   });

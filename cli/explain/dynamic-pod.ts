@@ -78,14 +78,15 @@ const BY: Readonly<Record<PoolChoice["by"], string>> = {
 };
 
 const ASKS = "asks for no fixed address";
-const BY_CONFIGURATION = "the network's configuration gives it any";
+const UNSERVED =
+  "asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)";
 const UNLESS = "from a block of its node, unless its network names pools or has ranges of its own";
 
 /** In words, behind the pod's name. */
 export function describeDynamic({ addresses, choice, usedUp }: DynamicFacts): string {
   if (addresses.length > 0)
     return `${ASKS}, and has ${addresses.map((one) => describeAddress(one, choice)).join(" and ")}`;
-  if (choice === undefined) return `${ASKS}; ${BY_CONFIGURATION}`;
+  if (choice === undefined) return UNSERVED;
   if (isRefusal(choice)) return `${ASKS}, and no pool gives it one: ${choice.message}`;
   const [first, ...rest] = choice.pools.map(({ name }) => `"${name}"`);
   const next = rest.length === 0 ? "" : `, then ${rest.join(", ")}`;
@@ -123,7 +124,7 @@ export function foretellDynamic(
   const onAnyNode = pools.map((pool) => ({ ...pool, spec: { ...pool.spec, nodeSelector: {} } }));
   const bound = new Set(pools.filter(isForSomeNodes).map(({ name }) => name));
   const selecting = of(pools.map((pool, i) => (bound.has(pool.name) ? (onAnyNode[i] ?? pool) : pool)));
-  if (selecting === undefined || isRefusal(selecting)) return `it ${ASKS}; ${BY_CONFIGURATION}`;
+  if (selecting === undefined || isRefusal(selecting)) return `it ${UNSERVED}`;
   const named = ({ name }: Pool) => `"${name}"${bound.has(name) ? " on its nodes" : ""}`;
   const [first, ...rest] = selecting.pools.map(named);
   const next = rest.length === 0 ? "" : `, then ${rest.join(", ")}`;

@@ -5,6 +5,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
   decideRetention,
+  type OwnerState,
   observeOwner,
   type RetentionDecision,
   waitsUntil,
@@ -58,6 +59,8 @@ export interface PodFacts {
   readonly dynamic?: DynamicFacts;
   /** Of a pod whose claim is gone: addresses that it was admitted with -> the claim that has each now. */
   readonly lost?: ReadonlyMap<Address, string>;
+  /** Whether what the claim is for is there and wants it; absent: it could not be seen. */
+  readonly owner?: OwnerState["owner"];
   /** What the garbage collector would do with the claim now. */
   readonly verdict: RetentionDecision;
   /** When the claim of a pod that is not there is released, if none comes. */
@@ -219,13 +222,14 @@ async function futureOf(
     own,
   }: { claim: Stored<"claim">; pools: readonly Pool[]; own: OwnReader },
   now: number,
-): Promise<Pick<PodFacts, "verdict" | "waitsUntil">> {
+): Promise<Pick<PodFacts, "verdict" | "waitsUntil" | "owner">> {
   const facts = await ifAllowed(() => observeOwner(record, world, own), undefined);
   if (facts === undefined) return { verdict: { kind: "keep" } };
   const retention = { ...record.retention, ttlMs: allowedTtlMs(record.retention, pools) };
   const until = waitsUntil(record, facts, createdAt);
   const verdict = decideRetention({ ...record, retention }, facts, createdAt, now);
-  return { verdict, ...(until === undefined || until <= now ? {} : { waitsUntil: until }) };
+  const { owner } = facts;
+  return { owner, verdict, ...(until === undefined || until <= now ? {} : { waitsUntil: until }) };
 }
 
 /** Pending, Running, Succeeded or Failed; empty on the embedded stack, where nobody runs pods. */

@@ -192,6 +192,34 @@ describe("explainClaim", () => {
       assert.equal(reported.text.includes("-> if node-a is gone for good: berthctl fence node-a"), isSilent);
     });
 
+  for (const [what, record, owner, words, stuck] of [
+    ["a workload that wants it", bound, "needed", "is in use by container", false],
+    [
+      "a bare pod",
+      { ...bound, identity: { ...bound.identity, kind: "Pod" } },
+      "deleted",
+      "is in use by",
+      false,
+    ],
+    ["a workload that nobody applied", bound, "scaled", "is in use by", false],
+    ["a workload that is deleted", bound, "deleted", "is still in use by", true],
+  ] as const)
+    it(`does not miss a pod on one host, where nobody need apply pods: ${what}`, () => {
+      const reported = explainClaim(record, facts(record, { place: "data", owner }));
+      const [first = ""] = reported.text.split("\n");
+      assert.ok(first.startsWith(`ipclaim/shop/mysql-0 ${words}`), first);
+      assert.ok(first.includes("container sandbox-of-mysql-0 (pod mysql-0) on node-a"), first);
+      assert.equal(reported.stuck, stuck);
+      assert.equal(first.endsWith("its owner is deleted; it is free after that container's DEL"), stuck);
+    });
+
+  it("tells of one host's claim whose container is not known that nobody saw the sandbox end", () => {
+    const record = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
+    const other = { ...record, status: { attachment: attachmentOf("mysql-0", { podUID: "uid-before" }) } };
+    const { text } = explainClaim(other, facts(other, { place: "data", owner: "needed" }));
+    assert.match(text, /is still bound to pod mysql-0 on node-a, .*; its sandbox was not seen to end\n/);
+  });
+
   it("tells until when a claim waits for its pod", () => {
     const { text } = explainClaim(claimRecord(), facts(claimRecord(), { waitsUntil: NOW + 90_000 }));
     assert.match(

@@ -47,8 +47,12 @@ function stateOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
     return ok("is being given back; others get its addresses when they have cooled");
   if (claim.nonce === "") return blocked(`has no addresses yet: ${status.message ?? "not reserved"}`);
   if (pod !== undefined && pod.metadata.uid !== binding?.podUID && !hasEnded(pod)) {
-    const { words, ...rest } = diagnosePod(pod, facts);
-    return { words: `is wanted by pod ${pod.metadata.name}, which ${words}`, ...rest };
+    const {
+      words,
+      ofClaim = `is wanted by pod ${pod.metadata.name}, which ${words}`,
+      ...rest
+    } = diagnosePod(pod, facts);
+    return { words: ofClaim, ...rest };
   }
   if (binding === undefined) return ok(restOf(claim, facts.addresses));
   if (!isBound(claim)) return ok(`is held for ${binding.podName || "a pod that has no name yet"}`);
@@ -63,6 +67,8 @@ function stateOfBound(
 ): Diagnosis {
   const { holder } = facts;
   if (facts.place === "etcd" && isBlocked(facts)) return stateOnHost(node, facts);
+  const container = facts.place === "data" ? containerOf(claim) : undefined;
+  if (container !== undefined && holder === undefined) return stateOfContainer(claim, container, facts);
   if (holder !== undefined && !hasEnded(holder)) return ok(`is bound to pod ${podName} on ${node}`);
   const over = holder === undefined ? "is gone" : `has ended (${podPhase(holder)})`;
   if (isBlocked(facts)) {
@@ -75,6 +81,19 @@ function stateOfBound(
   }
   const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts.addresses);
   return ok(`was bound to pod ${podName} on ${node}, which ${over}; it ${rest}`);
+}
+
+/** The one that has the claim, and was not seen to end. */
+function containerOf({ binding, status: { attachment } }: Claim): string | undefined {
+  const isOwn = attachment?.detached === false && attachment.podUID === binding?.podUID;
+  return isOwn && attachment.containerID !== "" ? attachment.containerID : undefined;
+}
+
+/** Nobody needs to apply pods to a data folder: that one is not there says nothing of its container. */
+function stateOfContainer({ binding, identity }: Claim, container: string, { owner }: PodFacts): Diagnosis {
+  const use = `in use by container ${container} (pod ${binding?.podName ?? ""}) on ${binding?.node ?? ""}`;
+  if (owner !== "deleted" || identity.kind === "Pod") return ok(`is ${use}`);
+  return blocked(`is still ${use}, and its owner is deleted; it is free after that container's DEL`);
 }
 
 /** In etcd nobody knows of pods. A host that is alive writes every 10 s: one that is silent may be gone. */

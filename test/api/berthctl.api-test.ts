@@ -162,7 +162,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         );
         assert.equal(
           (await cluster.call("explain", "pod/shop/plain")).stdout.split("\n")[0],
-          "pod/shop/plain asks for no fixed address; the network's configuration gives it any",
+          "pod/shop/plain asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
         );
         assert.match(
           (await cluster.call("explain", "fd00:20::70")).stdout,
