@@ -43,6 +43,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal(await holder("10.21.0.10"), "second");
       assert.deepEqual((await cluster.claim("second"))?.record.addresses, addrs("10.21.0.10"));
       assert.ok(!freed.includes("10.21.0.10"), "it was free");
+      await cluster.tells("second", ["Normal Waiting", "Normal Reserved"]);
     });
 
     it("has it, too, when Berth gives that one back", async () => {

@@ -15,11 +15,18 @@ import { Client } from "../../../kube/api/client.ts";
 import { apiVersionOf, CLAIMS, type KubeItem } from "../../../kube/api/resource.ts";
 import { type Controller, runQueue } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
-import { conditionsOf, withoutManagedFields } from "../conditions.ts";
+import { withoutManagedFields } from "../conditions.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { onAddressFreed, Waiting } from "../retry-on-release.ts";
-import { type ClaimReport, type ClaimVerdict, onlyMessageChanged, reportOn } from "./status.ts";
+import {
+  awaited,
+  type ClaimReport,
+  type ClaimVerdict,
+  newsIn,
+  onlyMessageChanged,
+  reportOn,
+} from "./status.ts";
 import { Successors } from "./successors.ts";
 
 /** Until then the first full pass of the watches is over, or nearly. */
@@ -128,8 +135,8 @@ class Claims {
     if (seen?.record.handMade !== true || seen.record.releasing === true) return this.#forget(key);
     this.#waiting.enter(key);
     const decided = await this.#decide(seen);
-    if (!(await this.#report(key, decided, this.#isKeptOut(seen))))
-      return { kind: "again", afterMs: BEHIND_MS };
+    const state = { isKeptOut: this.#isKeptOut(seen), waitsFor: awaited(seen.record, decided.verdict) };
+    if (!(await this.#report(key, decided, state))) return { kind: "again", afterMs: BEHIND_MS };
     if (isRefusal(decided.verdict)) return this.#waiting.refused(key);
     this.#waiting.leave(key);
     return DONE;
@@ -205,7 +212,11 @@ class Claims {
   }
 
   /** False: the claim is another one by now, so that nothing was said. */
-  async #report(key: string, { verdict, revision }: Decided, isKeptOut: boolean): Promise<boolean> {
+  async #report(
+    key: string,
+    { verdict, revision }: Decided,
+    { isKeptOut, waitsFor }: { readonly isKeptOut: boolean; readonly waitsFor: string | undefined },
+  ): Promise<boolean> {
     const item = await this.#item(key, revision);
     if (item === undefined) return false;
     const said = isRefusal(verdict)
@@ -219,7 +230,7 @@ class Claims {
     if (written === undefined) return false;
     this.#items.set(key, withoutManagedFields(written));
     this.#writtenAt.set(key, this.#deps.context.clock.monotonic());
-    this.#publishEvents(item, report);
+    this.#publishEvents(item, report, waitsFor);
     return true;
   }
 
@@ -240,18 +251,10 @@ class Claims {
   }
 
   /** Once for each thing that is new; what goes on for long stands in the condition. */
-  #publishEvents(item: KubeItem, { conditions }: ClaimReport): void {
-    const said = conditionsOf(item);
+  #publishEvents(item: KubeItem, report: ClaimReport, waitsFor: string | undefined): void {
     const { namespace = "", name, uid } = item.metadata;
-    for (const { type, status, reason, message } of conditions) {
-      const before = said.find((one) => one.type === type);
-      if (reason === before?.reason && message === before.message) continue;
-      this.#deps.events.record({
-        regarding: { apiVersion: apiVersionOf(CLAIMS), kind: CLAIMS.kind, namespace, name, uid },
-        type: status === "True" ? "Normal" : "Warning",
-        ...{ reason, action: type === "Ready" ? "Reserving" : "Binding", note: message },
-      });
-    }
+    const regarding = { apiVersion: apiVersionOf(CLAIMS), kind: CLAIMS.kind, namespace, name, uid };
+    for (const news of newsIn(item, report, waitsFor)) this.#deps.events.record({ regarding, ...news });
   }
 }
 

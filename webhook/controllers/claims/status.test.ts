@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { refuse } from "../../../allocator/base/errors.ts";
 import { addrs, NOW } from "../../../test/support/fixtures.ts";
-import { type ClaimVerdict, onlyMessageChanged, reportOn } from "./status.ts";
+import { awaited, type ClaimVerdict, newsIn, onlyMessageChanged, reportOn } from "./status.ts";
 
 const RESERVED: ClaimVerdict = { kind: "reserved", addresses: addrs("10.20.0.70", "fd00:20::70") };
 const TAKEN = refuse("ADDRESS_TAKEN", "address 10.20.0.70 is held by shop/other");
@@ -61,6 +61,32 @@ describe("the status of a claim made by hand", () => {
       conditions: reported.conditions.map((c) => ({ ...c, observedGeneration: 1 })),
     };
     assert.equal(onlyMessageChanged(item(older), reworded), false);
+  });
+
+  it("tells as an event that a claim waits for the one from which it takes over, and warns of no other", () => {
+    const mine = { namespace: "shop", takesOver: "other" };
+    const held = (holder: string) => refuse("ADDRESS_TAKEN", TAKEN.message, { holder });
+    assert.equal(awaited(mine, held("shop/other")), "other");
+    for (const [claim, verdict] of [
+      [mine, held("shop/third")],
+      [mine, held("bank/other")],
+      [mine, RESERVED],
+      [mine, refuse("POOL_UNKNOWN", "none", { holder: "shop/other" })],
+      [{ namespace: "shop" }, held("shop/other")],
+    ] as const)
+      assert.equal(awaited(claim, verdict), undefined);
+    const news = (verdict: ClaimVerdict, waitsFor: string | undefined, before: unknown = undefined) => {
+      const report = reportOn(item(before), verdict, NOW);
+      const all = report === undefined ? [] : newsIn(item(before), report, waitsFor);
+      return all.map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
+    };
+    const note = "it has its addresses when claim other, from which it takes them over, is deleted";
+    assert.deepEqual(news(held("shop/other"), "other"), [`Normal Waiting: ${note}`]);
+    assert.deepEqual(news(held("shop/third"), undefined), [`Warning AddressTaken: ${TAKEN.message}`]);
+    const waiting = reportOn(item(undefined), held("shop/other"), NOW);
+    assert.deepEqual(news(held("shop/other"), "other", waiting), []);
+    const reserved = "10.20.0.70 and fd00:20::70 are reserved";
+    assert.deepEqual(news(RESERVED, undefined, waiting), [`Normal Reserved: ${reserved}`]);
   });
 
   it("says that a pod of its name is up without it, and that it is gone", () => {

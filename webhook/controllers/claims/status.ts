@@ -3,7 +3,9 @@ import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
 import { Fields } from "../../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
 import type { KubeItem } from "../../../kube/api/resource.ts";
+import type { EventInput } from "../../../kube/controller/event-recorder.ts";
 import {
   type Condition,
   type ConditionInput,
@@ -43,6 +45,34 @@ export function reportOn(
     ),
   };
   return isDeepStrictEqual(next, before) ? undefined : next;
+}
+
+/** The claim that has what this one takes over, and lets it go when it is deleted; undefined: it does not wait for that. */
+export function awaited(
+  { namespace, takesOver }: Pick<Claim, "namespace" | "takesOver">,
+  verdict: ClaimVerdict,
+): string | undefined {
+  if (!isRefusal(verdict) || verdict.code !== "ADDRESS_TAKEN" || takesOver === undefined) return undefined;
+  return verdict.details["holder"] === claimKey({ namespace, name: takesOver }) ? takesOver : undefined;
+}
+
+/** What of the report is new, as events tell it. A claim that waits for another one, as it was asked to, is no failure. */
+export function newsIn(
+  item: KubeItem,
+  { conditions }: ClaimReport,
+  waitsFor: string | undefined,
+): readonly Pick<EventInput, "type" | "reason" | "action" | "note">[] {
+  const said = conditionsOf(item);
+  return conditions.flatMap(({ type, status, reason, message }) => {
+    const before = said.find((one) => one.type === type);
+    if (reason === before?.reason && message === before.message) return [];
+    const action = type === "Ready" ? "Reserving" : "Binding";
+    if (type === "Ready" && status === "False" && waitsFor !== undefined) {
+      const note = `it has its addresses when claim ${waitsFor}, from which it takes them over, is deleted`;
+      return [{ type: "Normal", reason: "Waiting", action, note }];
+    }
+    return [{ type: status === "True" ? "Normal" : "Warning", reason, action, note: message }];
+  });
 }
 
 /** The same refusal in other words, for the free neighbours that it names come and go. */
