@@ -63,10 +63,30 @@ export interface Refusal {
   readonly code: RefusalCode;
   readonly message: string;
   readonly details: Details;
+  /** Absent: its words are its own. */
+  readonly parts?: Parts;
+}
+
+/** Refusals whose words a refusal repeats: who may not read one of them must not read it there either. */
+interface Parts {
+  readonly refusals: readonly Refusal[];
+  readonly joined: (refusals: readonly Refusal[]) => string;
 }
 
 export function refuse(code: RefusalCode, message: string, details: Details = {}): Refusal {
   return { kind: "refused", code, message, details };
+}
+
+/** A refusal that repeats others. */
+export function refuseJoined(code: RefusalCode, parts: Parts, details: Details = {}): Refusal {
+  return { ...refuse(code, parts.joined(parts.refusals), details), parts };
+}
+
+/** The refusal with other words for its parts; the same one if they are the same. */
+export function rejoined(refusal: Refusal, parts: readonly Refusal[]): Refusal {
+  const { code, details, parts: before } = refusal;
+  if (before === undefined || before.refusals.every((part, at) => part === parts[at])) return refusal;
+  return refuseJoined(code, { ...before, refusals: parts }, details);
 }
 
 export function isRefusal(value: unknown): value is Refusal {

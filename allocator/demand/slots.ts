@@ -6,7 +6,7 @@ import type { Context } from "../cache/context.ts";
 import type { AllocationRequest, Reserved } from "../lifecycle/allocation-request.ts";
 import { deletionPending, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
-import { isNameConflict, nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
+import { nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
 import { HOLD_TIMEOUT_MS } from "../lifecycle/hold.ts";
 import { withLastPod } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";
@@ -17,6 +17,7 @@ import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { type DryRunResult, dryRun } from "./allocation-dry-run.ts";
 import { ownReader } from "./foreign-pools.ts";
+import { slotsExhausted } from "./slots-exhausted.ts";
 
 /**
  * Promises one free slot of a set to the pod that is being admitted: the first whose addresses nobody else has and
@@ -103,38 +104,6 @@ function likelyFreeFirst(
   const { idle = [], tried = [] } = Object.groupBy(free, (slot) => (isTried(slot) ? "tried" : "idle"));
   return [...idle, ...tried, ...others];
 }
-
-function slotsExhausted(
-  slots: readonly AllocationRequest[],
-  met: ReadonlyMap<AllocationRequest, Refusal>,
-): Refusal {
-  const refusals = slots.flatMap((slot) => met.get(slot) ?? []);
-  const only = slots[0]?.identity.slot === undefined ? refusals[0] : undefined;
-  if (only !== undefined) return only;
-  const why = refusals.slice(0, MOST_NAMED).map((refusal) => refusal.message);
-  if (refusals.length > MOST_NAMED) why.push(`and ${refusals.length - MOST_NAMED} more`);
-  if (!refusals.every(isForOthers)) why.push("add entries for replicas and maxSurge, or lower them");
-  const state = refusals.some(isForOthers) ? NONE_FREE : ALL_IN_USE;
-  const words = `${slots.length === 1 ? state.one : state.many(slots.length)}: ${why.join("; ")}`;
-  return refuse("SET_EXHAUSTED", words, { namespace: slots[0]?.key.namespace ?? "" });
-}
-
-/** It would not be had if nobody used it either. */
-function isForOthers(obstacle: Refusal): boolean {
-  return isNameConflict(obstacle) || obstacle.code === "NODE_MISMATCH";
-}
-
-/** So many slots are spoken of in a refusal. */
-const MOST_NAMED = 4;
-
-const ALL_IN_USE = {
-  one: "the only entry of the set is in use",
-  many: (entries: number) => `all ${entries} entries of the set are in use`,
-};
-const NONE_FREE = {
-  one: "the only entry of the set cannot be used",
-  many: (entries: number) => `none of the ${entries} entries of the set can be used`,
-};
 
 /** What `allocateSlot` would answer now; writes nothing. */
 export async function dryRunSlot(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { type Refusal, type RefusalCode, refuse } from "../../allocator/base/errors.ts";
+import { type Refusal, type RefusalCode, refuse, rejoined } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import type { Occupant } from "../../allocator/model/occupant.ts";
@@ -67,6 +67,12 @@ export function subjectOfOccupant({ kind, namespace }: Occupant): Subject {
  * namespace can read, such as events.
  */
 export function withheld(view: RecordReader, refusal: Refusal, namespace: string): Refusal {
+  const { parts } = refusal;
+  if (parts !== undefined)
+    return rejoined(
+      refusal,
+      parts.refusals.map((part) => withheld(view, part, namespace)),
+    );
   if (subjectOf(refusal, namespace) === undefined) return refusal;
   const { code, details } = refusal;
   if (code === "NODE_MISMATCH") return onOtherNodesToo(namespace);
@@ -122,10 +128,16 @@ const CONTROLLERS = /^system:(?:kube-controller-manager$|serviceaccount:kube-sys
 
 /** The refusal as this caller may read it; without `access` everybody may read all of it. */
 export async function disclosed(
-  { view, access }: { readonly view: RecordReader; readonly access: ReadAccess | undefined },
-  { user, namespace }: { readonly user: UserInfo; readonly namespace: string },
+  reading: { readonly view: RecordReader; readonly access: ReadAccess | undefined },
+  caller: { readonly user: UserInfo; readonly namespace: string },
   refusal: Refusal,
 ): Promise<Refusal> {
+  if (refusal.parts !== undefined) {
+    const parts = refusal.parts.refusals.map((part) => disclosed(reading, caller, part));
+    return rejoined(refusal, await Promise.all(parts));
+  }
+  const { view, access } = reading;
+  const { user, namespace } = caller;
   const subject = subjectOf(refusal, namespace);
   if (access === undefined || subject === undefined) return refusal;
   const may = !CONTROLLERS.test(user.username) && (await access.mayRead(user, subject));

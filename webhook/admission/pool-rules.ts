@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
-import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal, refuse, refuseJoined } from "../../allocator/base/errors.ts";
 import { holderOf, type RecordReader } from "../../allocator/cache/reader.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -121,9 +121,9 @@ export function judgeRemoval(view: RecordReader, object: KubeObject): Refusal | 
   const byNodes = heldByNodes(view, name);
   if (held.length === 0) return byNodes;
   const byClaims = inUse(view, name, { reservations: held, ...STILL_HELD });
-  return byNodes === undefined
-    ? byClaims
-    : { ...byClaims, message: `${byClaims.message}; ${byNodes.message}` };
+  if (byNodes === undefined) return byClaims;
+  const joined = (all: readonly Refusal[]) => all.map(({ message }) => message).join("; ");
+  return refuseJoined("POOL_IN_USE", { refusals: [byClaims, byNodes], joined }, { pool: name });
 }
 
 interface InUse {
