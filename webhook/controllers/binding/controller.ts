@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isRefusal, messageOf, type Refusal } from "../../../allocator/base/errors.ts";
-import { admissionAnswerOf, isSettled, requestAsAnswered } from "../../../allocator/demand/admitted-pod.ts";
 import { type BindTarget, bind } from "../../../allocator/lifecycle/bind.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
 import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
+import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { type BindDecision, decideBinding } from "./bind-decision.ts";
 import { gatherEvidence } from "./binding-evidence.ts";
 import { BindingMetrics } from "./metrics.ts";
 import { type Blocker, PodEvents } from "./pod-events.ts";
-import { recreateClaim } from "./recreate-claim.ts";
+import { recreateClaim, settledClaim } from "./recreate-claim.ts";
 import { StateTimer } from "./state-timer.ts";
 import { WaitIndex } from "./wait-index.ts";
 
@@ -58,8 +57,9 @@ class Binder implements Controller {
   readonly #waiters = new WaitIndex();
   readonly #notices: PodEvents;
   readonly #meter: BindingMetrics;
-  /** How long bindings have been due, and obstacles in their way. */
+  /** How long bindings have been due, claims are to be settled, and what is in the way of either. */
   readonly #due: StateTimer;
+  readonly #unsettled: StateTimer;
   readonly #blocked: StateTimer;
   readonly #replaced = new Map<string, string>(); // pod key -> revision of its claim that was replaced here last
   readonly #stop = new AbortController();
@@ -73,6 +73,7 @@ class Binder implements Controller {
     this.#notices = new PodEvents(events, deps.boundEvents === true);
     this.#meter = new BindingMetrics(clock, metrics);
     this.#due = new StateTimer(clock, random);
+    this.#unsettled = new StateTimer(clock, random);
     this.#blocked = new StateTimer(clock, random);
     const work = (key: string) => this.#work(key);
     const paced = { concurrency: AT_A_TIME, metrics };
@@ -170,7 +171,7 @@ class Binder implements Controller {
   /** Nobody else will make a claim that is gone, or change one to what its next pod was assigned: the pod was admitted already. */
   async #wait(key: string, pod: ObservedPod, { refusal, settles }: Waits): Promise<Outcome> {
     const { code, message } = refusal;
-    const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
+    const age = this.#unsettled.ageOf(key, `${pod.uid} ${code} ${message}`);
     const waits = settles ? this.#delayFor(code) - age : undefined;
     const made = waits !== undefined && waits <= 0 ? await recreateClaim(this.#deps, pod) : undefined;
     if (made?.kind === "reserved") return { kind: "again", afterMs: ECHO_MS };
@@ -192,6 +193,7 @@ class Binder implements Controller {
     { claim, target }: Extract<BindDecision, { kind: "due" }>,
   ): Promise<Outcome> {
     this.#waiters.wait(key, [claim.key]);
+    this.#unsettled.forget(key);
     if (this.#replaced.get(key) === claim.revision) return { kind: "again", afterMs: ECHO_MS };
     const age = this.#due.ageOf(key, `${pod.uid} ${pod.node} ${claim.uid} ${claim.revision}`);
     if (!this.#deps.leadership.leads() && age < FOLLOWER_DELAY_MS) {
@@ -199,7 +201,7 @@ class Binder implements Controller {
     }
     const { context, inventory, watches } = this.#deps;
     const live = { inventory: inventory.live, pods: watches.pods };
-    const settled = await this.#settledWith(pod, claim);
+    const settled = await settledClaim(this.#deps, pod, claim);
     let last = settled.record;
     const bound = await bind(context, settled, target, (seen) => {
       last = seen;
@@ -209,20 +211,6 @@ class Binder implements Controller {
     this.#replaced.set(key, claim.revision);
     if (pod.node !== "" && !isBoundTo(last, pod)) this.#tellBound(pod, bound);
     return this.#settled(key);
-  }
-
-  /** The claim with the pod's owner, request and retention: its review wrote nothing of them. */
-  async #settledWith(pod: ObservedPod, claim: Stored<"claim">): Promise<Stored<"claim">> {
-    const { context, inventory } = this.#deps;
-    const answer = admissionAnswerOf(pod.annotations);
-    if (answer === undefined) return claim;
-    const namespace = await namespaceOf(inventory.cached, pod.namespace);
-    const of = { pod: { ...pod, generateName: "" }, namespace, answer };
-    const allocation = await requestAsAnswered(context, inventory.cached, of);
-    if (allocation === undefined || isRefusal(allocation)) return claim;
-    if (await isSettled(claim.record, allocation)) return claim;
-    const made = await recreateClaim(this.#deps, pod);
-    return made?.kind === "reserved" ? made.claim : claim;
   }
 
   #tellBound(pod: ObservedPod, { key, record }: Stored<"claim">): void {
@@ -238,11 +226,12 @@ class Binder implements Controller {
   }
 
   /** Told by the leader alone, if it lasts; looked at again when something changes, and now and then. */
-  #obstructed(key: string, pod: ObservedPod, { code, message }: Blocker): Again {
-    this.#meter.blocked(key, code);
-    const age = this.#blocked.ageOf(key, `${pod.uid} ${code} ${message}`);
-    const tell = age >= TELL_AFTER_MS && !PASSING.has(code) && this.#deps.leadership.leads();
-    if (tell) this.#notices.blocked(pod, { code, message });
+  #obstructed(key: string, pod: ObservedPod, blocker: Blocker): Again {
+    this.#meter.blocked(key, blocker.code);
+    const age = this.#blocked.ageOf(key, `${pod.uid} ${blocker.code} ${aboutOf(blocker)}`);
+    const tell = age >= TELL_AFTER_MS && !PASSING.has(blocker.code) && this.#deps.leadership.leads();
+    const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, pod.namespace);
+    if (tell) this.#notices.blocked(pod, isRefusal(blocker) ? shown(blocker) : blocker);
     return { kind: "again", afterMs: this.#blocked.next(key) };
   }
 
@@ -262,6 +251,7 @@ class Binder implements Controller {
     this.#notices.forget(key);
     this.#meter.forget(key);
     this.#due.forget(key);
+    this.#unsettled.forget(key);
     this.#blocked.forget(key);
     return DONE;
   }
@@ -270,4 +260,11 @@ class Binder implements Controller {
 /** Another replica was faster. */
 function isBoundTo({ binding }: Claim, pod: ObservedPod): boolean {
   return binding?.podUID === pod.uid && binding.node === pod.node;
+}
+
+/** What tells one obstacle from another: the words for an address that is taken name the free ones of the moment. */
+function aboutOf(blocker: Blocker): string {
+  if (!isRefusal(blocker)) return blocker.message;
+  if (blocker.parts !== undefined) return blocker.parts.refusals.map(aboutOf).join();
+  return blocker.code === "ADDRESS_TAKEN" ? JSON.stringify(blocker.details) : blocker.message;
 }

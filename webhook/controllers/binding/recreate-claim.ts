@@ -3,6 +3,7 @@
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import {
   admissionAnswerOf,
+  isSettled,
   requestAsAnswered,
   settleAnswer,
 } from "../../../allocator/demand/admitted-pod.ts";
@@ -10,6 +11,7 @@ import { allocateSlot } from "../../../allocator/demand/slots.ts";
 import type { Reserved } from "../../../allocator/lifecycle/allocation-request.ts";
 import { podMetadata, readObject } from "../../../allocator/manifest/kubernetes-object.ts";
 import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../../allocator/store/store.ts";
 import { Client } from "../../../kube/api/client.ts";
 import { PODS } from "../../../kube/api/resource.ts";
 import { withUsablePools } from "../../admission/pool-access.ts";
@@ -48,4 +50,22 @@ export async function recreateClaim(
   // its hold has expired, and the slot may be free again
   const bound = await allocateSlot(context, inventory.live, [allocation]);
   return isRefusal(bound) ? bound : await settleAnswer(context, allocation, answer);
+}
+
+/** The claim with the pod's owner, request and retention: its review wrote nothing of them. */
+export async function settledClaim(
+  deps: Deps,
+  pod: ObservedPod,
+  claim: Stored<"claim">,
+): Promise<Stored<"claim">> {
+  const { context, inventory } = deps;
+  const answer = admissionAnswerOf(pod.annotations);
+  if (answer === undefined) return claim;
+  const namespace = await namespaceOf(inventory.cached, pod.namespace);
+  const of = { pod: { ...pod, generateName: "" }, namespace, answer };
+  const allocation = await requestAsAnswered(context, inventory.cached, of);
+  if (allocation === undefined || isRefusal(allocation)) return claim;
+  if (await isSettled(claim.record, allocation)) return claim;
+  const made = await recreateClaim(deps, pod);
+  return made?.kind === "reserved" ? made.claim : claim;
 }

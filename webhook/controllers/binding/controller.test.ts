@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { noopMetrics } from "../../../allocator/base/ports.ts";
+import { release } from "../../../allocator/lifecycle/release.ts";
+import { claimKey } from "../../../allocator/model/claim.ts";
+import type { KubeItem } from "../../../kube/api/resource.ts";
+import type { EventInput } from "../../../kube/controller/event-recorder.ts";
+import { ManualClock } from "../../../test/support/clock.ts";
+import { DB_POOL } from "../../../test/support/fixtures.ts";
+import { applied, type Json, pod } from "../../../test/support/objects.ts";
+import { createPod, send } from "../../../test/support/reviewing.ts";
+import { openWorld, type World } from "../../../test/support/world.ts";
+import { observedPod } from "../../cluster-state/projections.ts";
+import type { ControllerDeps } from "../controller.ts";
+import { startBinder } from "./controller.ts";
+
+const STEP_MS = 250;
+const IPS = { "berth.dev/ips": "10.20.0.70" };
+
+/** A pod that was admitted with an address, is not scheduled, and has lost the claim to another namespace. */
+async function robbed(world: World): Promise<Json> {
+  const object = pod("x", { annotations: IPS });
+  const made = applied(object, await send(world, "/mutate/pods", object));
+  const [claim] = await world.all("claim");
+  assert.ok(claim !== undefined);
+  await release(world.context, claim);
+  await world.settle();
+  world.clock.advance(60_000);
+  await createPod(world, pod("treasury", { namespace: "bank", annotations: IPS }), "treasury");
+  const server = { uid: "ux", resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" };
+  return { ...made, metadata: { ...(made["metadata"] as Json), ...server } };
+}
+
+function watching<T>(all: ReadonlyMap<string, T>) {
+  return {
+    ...{ isSynced: true, synced: Promise.resolve(), onChange: () => () => {}, by: () => [] },
+    get: (key: string) => all.get(key),
+    all: () => all.entries(),
+  };
+}
+
+/** What the leader told within that time, and how often it asked the API server for the pod. */
+async function watched(world: World, object: Json, ms: number): Promise<{ told: string[]; asked: number }> {
+  const told: string[] = [];
+  let asked = 0;
+  const call = async () => {
+    asked++;
+    await nextTurn();
+    return { status: 200, body: object };
+  };
+  const seen = observedPod(object as unknown as KubeItem);
+  const watches = { pods: watching(new Map([["shop/x", seen]])), nodes: watching(new Map()) };
+  const inventory = {
+    pod: async () => seen,
+    workload: async () => undefined,
+    fenced: async () => false,
+    namespace: (name: string) => world.objects.namespace(name),
+  };
+  const deps = {
+    ...{ context: world.context, cache: world.cache, watches, metrics: noopMetrics, refusalsNameAll: false },
+    ...{ inventory: { cached: inventory, live: inventory }, enqueueForGc: () => {} },
+    leadership: { leads: () => true, onGain: () => () => {} },
+    connection: { call, stream: () => Promise.reject(new Error("nothing is watched")), close: () => {} },
+    events: { record: ({ reason, note }: EventInput) => void told.push(`${reason}: ${note}`) },
+  };
+  const binder = startBinder(deps as unknown as ControllerDeps);
+  for (let passed = 0; passed < ms; passed += STEP_MS) {
+    for (let turn = 0; turn < 10; turn++) await nextTurn();
+    world.clock.advance(STEP_MS);
+  }
+  await binder.close();
+  return { told, asked };
+}
+
+describe("the binder, of a pod whose claim is gone and its address another's", () => {
+  it("says so once, without the other's name, and asks less and less often", async () => {
+    const pools = [{ ...DB_POOL, spec: { ...DB_POOL.spec, cooldown: "0s" } }];
+    await using world = await openWorld({ pools, clock: new ManualClock() });
+    const object = await robbed(world);
+    const { told, asked } = await watched(world, object, 120_000);
+    assert.equal(told.length, 1, told.join("\n"));
+    assert.match(
+      String(told[0]),
+      /^AddressTaken: address 10\.20\.0\.70 in pool "db" is held in another namespace; free nearby/,
+    );
+    assert.ok(asked < 15, `asked ${asked} times`);
+    assert.deepEqual(
+      (await world.all("claim")).map(({ record }) => claimKey(record)),
+      ["bank/treasury"],
+    );
+  });
+});
