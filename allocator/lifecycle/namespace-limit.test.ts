@@ -10,6 +10,7 @@ import { isRefusal } from "../base/errors.ts";
 import { noopLogger } from "../base/ports.ts";
 import { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
+import type { Request } from "../model/address-request.ts";
 import { release } from "./release.ts";
 import { reserve } from "./reserve.ts";
 
@@ -47,6 +48,23 @@ describe("limits.perNamespace", () => {
       const refused = got.filter(isRefusal).map(({ code }) => code);
       assert.deepEqual([...new Set(refused)], ["LIMIT_REACHED"]);
       assert.equal((await world.all("reservation")).length, held, "nothing is left of the others");
+    }
+  });
+
+  it("is reached by requests that come together, however they name the pool or are led to it", async () => {
+    const requests: readonly Request[] = [
+      { pools: ["web/IPv4"] },
+      { pools: ["10.30.0.0/24"] },
+      { ...entries("10.40.0.7"), pools: ["other", "web/IPv4"], fallback: "any" },
+      { interfacePools: { net1: ["web/IPv4"] } },
+    ];
+    for (const request of requests) {
+      await using world = await openWorld({ pools: [LIMITED, poolRecord("other", "10.40.0.7/32")] });
+      await reserve(world.context, podAllocation(world, "first", entries("10.40.0.7"), "bank"), "pod");
+      await world.settle();
+      const ask = (n: number) => reserve(world.context, podAllocation(world, `p-${n}`, request), "pod");
+      await Promise.all(Array.from({ length: 8 }, (_, n) => ask(n)));
+      assert.equal(await heldIn(world, "shop"), LIMIT, JSON.stringify(request));
     }
   });
 

@@ -9,6 +9,7 @@ import { type Claim, isBound } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import { countFamilies, limitReached } from "../planning/eligibility.ts";
 import type { AddressConstraints } from "../planning/plan.ts";
+import { partOf } from "../planning/pool-sources.ts";
 import { type Bound, roomWithin, type Use } from "../pool/namespace-bounds.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
@@ -39,17 +40,18 @@ export async function aloneNearLimit<T>(
 }
 
 function servers(view: RecordReader, constraints: AddressConstraints): readonly Pool[] {
-  const { entry } = constraints;
-  if (entry !== undefined && constraints.interfacePools === undefined)
-    return entry.flatMap((address) => view.poolOf(address) ?? []);
-  const lists = Object.values(constraints.interfacePools ?? { first: constraints.pools ?? [] });
+  const { entry, fallback, pools = [], interfacePools } = constraints;
+  if (entry !== undefined && interfacePools === undefined) {
+    const own = entry.flatMap((address) => view.poolOf(address) ?? []);
+    return fallback === undefined ? own : [...own, ...poolsNamed(view, pools)];
+  }
+  const lists = Object.values(interfacePools ?? { first: pools });
   if (entry !== undefined || lists.some((list) => list.length === 0)) return view.pools();
-  const pools = lists.flat();
-  return view
-    .pools()
-    .filter(
-      ({ name, ranges }) => pools.includes(name) || ranges.some(({ cidr }) => pools.includes(cidr.text)),
-    );
+  return poolsNamed(view, lists.flat());
+}
+
+function poolsNamed(view: RecordReader, names: readonly string[]): readonly Pool[] {
+  return view.pools().filter((pool) => names.some((name) => partOf(pool, name) !== undefined));
 }
 
 /** How many more the bound allows, by the view. */
