@@ -18,7 +18,11 @@ import { MAX_POOLS_OF_CLAIM, readInterfacePools, readInterfaces } from "./claim-
 import { MAX_ADDRESSES } from "./interface-values.ts";
 import { type Fields, isName, type KubeObject } from "./kubernetes-object.ts";
 
+/** Whoever makes a claim leaves them out. */
 const BERTHS_OWN = ["addresses", "interfaces", "nonce", "binding", "retained", "releasing"];
+
+/** Fields of the spec that Berth alone writes. Whoever applies or edits a claim sends them all the same. */
+export const BERTHS_FIELDS: readonly string[] = [...BERTHS_OWN, "admittedAt", "handMade"];
 
 /** An IPClaim as a person writes it: identity, request and retention; the rest is Berth's alone. */
 export function readClaimRequest(object: KubeObject): Claim | Refusal {
@@ -59,10 +63,7 @@ export function readClaimRequest(object: KubeObject): Claim | Refusal {
 
 /** Fields of a claim's spec, those that Berth writes too: whoever edits a claim sends them all. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
-  spec: [
-    ...["request", "retention", "identity", "interface", "takesOver"],
-    ...["addresses", "interfaces", "nonce", "binding", "retained", "releasing", "admittedAt", "handMade"],
-  ],
+  spec: ["request", "retention", "identity", "interface", "takesOver", ...BERTHS_FIELDS],
   "spec.request": ["addresses", "interfaces", "pools", "interfacePools", "families", "fallback"],
   "spec.retention": ["whenDeleted", "whenScaled", "ttl"],
   "spec.identity": ["kind", "apiVersion", "name", "ordinal", "slot", "uid"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { readClaimRequest, slotByHand } from "../../allocator/manifest/claim-spec.ts";
+import { BERTHS_FIELDS, readClaimRequest, slotByHand } from "../../allocator/manifest/claim-spec.ts";
 import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
@@ -15,21 +15,10 @@ interface ClaimUpdate {
   readonly warnings: readonly string[];
 }
 
-/** Fields of the spec that Berth alone writes. Whoever applies or edits a claim sends them all the same. */
-const BERTHS_OWN = [
-  "addresses",
-  "nonce",
-  "binding",
-  "retained",
-  "admittedAt",
-  "handMade",
-  "releasing",
-] as const;
-
 /** Reads a change that anybody but Berth makes; refuses one of Berth's own fields. */
 export function readClaimUpdate(before: KubeObject, now: KubeObject): ClaimUpdate | Refusal {
   const spec = { before: before.spec, now: now.spec };
-  const own = BERTHS_OWN.find((field) => !isDeepStrictEqual(spec.before.get(field), spec.now.get(field)));
+  const own = BERTHS_FIELDS.find((field) => !isDeepStrictEqual(spec.before.get(field), spec.now.get(field)));
   if (own !== undefined) return notYours(`spec.${own}`);
   const byHand = spec.before.get("nonce") === undefined || spec.before.flag("handMade");
   const identities = [spec.before.get("identity"), spec.now.get("identity")];
@@ -48,7 +37,9 @@ export function readClaimUpdate(before: KubeObject, now: KubeObject): ClaimUpdat
 function said(object: KubeObject): Claim | Refusal {
   const identity = object.spec.at("identity");
   const { slot: _, ...named } = identity.value;
-  const people = Object.entries({ ...object.spec.value, identity: named }).filter(([key]) => !isOwn(key));
+  const people = Object.entries({ ...object.spec.value, identity: named }).filter(
+    ([key]) => !BERTHS_FIELDS.includes(key),
+  );
   const claim = readClaimRequest({ ...object, spec: new Fields(Object.fromEntries(people)) });
   if (isRefusal(claim)) return claim;
   const uid = identity.text("uid");
@@ -57,10 +48,6 @@ function said(object: KubeObject): Claim | Refusal {
     ...claim,
     identity: { ...claim.identity, ...(uid === "" ? {} : { uid }), ...(slot < 0 ? {} : { slot }) },
   };
-}
-
-function isOwn(key: string): boolean {
-  return BERTHS_OWN.some((field) => field === key);
 }
 
 function notYours(field: string): Refusal {
