@@ -45,6 +45,14 @@ describe("audit", () => {
     assert.deepEqual(audit({ pools: [], claims: [], reservations: [], attachments: [] }), []);
   });
 
+  it("takes the name of an interface for nothing else, whatever it is", () => {
+    for (const name of ["constructor", "toString", "valueOf"]) {
+      const interfaces = { eth0: mysql.addresses.slice(0, 1), [name]: mysql.addresses.slice(1) };
+      const claim = { ...mysql, interfaces, request: { interfaces: { eth0: interfaces.eth0 } } };
+      assert.deepEqual(found({ claims: [claim] }), [], name);
+    }
+  });
+
   it("finds nothing wrong with what is given back and cools", () => {
     const cooling = reservationRecord("10.20.0.90", {
       claim: { namespace: "shop", name: "gone" },

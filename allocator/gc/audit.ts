@@ -2,7 +2,7 @@
 import { type Address, FAMILIES, type Family } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
-import { addressesOn, formatHolding, placesOf } from "../model/interfaces.ts";
+import { addressesOn, formatHolding, placesOf, saidOf } from "../model/interfaces.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { countFamilies } from "../planning/eligibility.ts";
 import { classify, type Pool, poolOf, rangeOf } from "../pool/pool.ts";
@@ -65,7 +65,7 @@ function auditClaim(claim: Claim): Finding[] {
 function hasTwoOfAFamily(claim: Claim): boolean {
   const places = placesOf(claim) ?? {};
   const lists = Object.keys(places).map((name) => {
-    const asked = countFamilies(claim.request.interfaces?.[name] ?? []);
+    const asked = countFamilies(saidOf(claim.request.interfaces, name) ?? []);
     return { its: addressesOn(claim, name) ?? [], most: (family: Family) => Math.max(1, asked[family] ?? 0) };
   });
   const placed = new Set(lists.flatMap(({ its }) => its));

@@ -16,6 +16,7 @@ import {
   isSameInterfaces,
   namesOf,
   placesOf,
+  saidOf,
 } from "../model/interfaces.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
 import { placesPlanned } from "../planning/interface-plan.ts";
@@ -183,7 +184,8 @@ function fitsByHand(
   if (!isOnEach) return false;
   if (constraints.entry === undefined || constraints.interfacePools !== undefined) {
     const named = namesOf(request.interfaces ?? {});
-    const isNamed = named.every((name) => sameSet(request.interfaces?.[name] ?? [], places?.[name] ?? []));
+    const on = (of: Interfaces | undefined, name: string) => saidOf(of, name) ?? [];
+    const isNamed = named.every((name) => sameSet(on(request.interfaces, name), on(places, name)));
     return (
       isNamed &&
       unconstrained(view, { ...constraints, ...(places && { interfaces: places }) }, its) === undefined
