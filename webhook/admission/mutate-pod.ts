@@ -191,6 +191,7 @@ async function dryRunReview(
   if (isRefusal(would)) return denied(request.uid, would);
   const got = would.addresses.map(({ address }) => address);
   const macs = withMacs(annotations, parseMacs(formatAddresses(got, would.interfaces)));
+  if (macs.other.length > 0) return denied(request.uid, otherMac(macs.other));
   return allowed(request.uid, [
     describeDryRun("this pod", would),
     ...fallenBack(namedIn(podAllocation, would.claim).addresses, got),
