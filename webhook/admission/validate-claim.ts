@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { Context } from "../../allocator/cache/context.ts";
 import { describeDryRun, dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../../allocator/demand/build-request.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
@@ -152,13 +153,28 @@ async function make(
   const created = await store.create("claim", claim);
   if (created.kind === "exists" && created.stored.record.handMade !== true)
     return isOwnClaim(created.stored.record);
-  const got = await reserve(admission.context, { ...allocation, userRequested: true }, "pod");
+  const wanted = { ...allocation, userRequested: true } as const;
+  const got = await reserve(admission.context, wanted, "pod").catch(async (fault: unknown) => {
+    if (created.kind === "created") await giveUp(admission.context, created.stored);
+    throw fault;
+  });
   if (isRefusal(got)) {
     if (created.kind === "created") await store.remove("claim", created.stored);
     return got;
   }
   if (created.kind === "exists") await rewrite(store, got.claim.key, claim);
   return undefined;
+}
+
+/** After a fault, when nobody knows how far it came: nobody else would reserve for the claim later, or give it back. */
+async function giveUp(context: Context, made: Stored<"claim">): Promise<void> {
+  try {
+    const left = await context.store.get("claim", made.key);
+    const isOurs = left?.uid === made.uid && left.record.binding === undefined;
+    if (isOurs) await release(context, left);
+  } catch (error) {
+    context.log.warn("claim by hand stays after a fault", { claim: made.key, error });
+  }
 }
 
 /** `reserve` leaves what a person wrote as it is; this is the person, writing it anew. */
