@@ -166,7 +166,7 @@ export class BlockDistributor {
     for (const interval of this.#foreign.in(pool, family)) taken.addInterval(space.numbersOf(interval));
     for (const network of this.#foreign.blocksOf(space, pool)) taken.add(space.numberOf(network));
     const situation: PoolSituation = {
-      total: space.count - taken.size + BigInt(blocks.length),
+      total: space.countWithout(taken) + BigInt(blocks.length),
       size: 2 ** (bitsOf(family) - length),
       held: blocks.map((block) => this.#unproven.holdingOf(block)),
       nodes,
