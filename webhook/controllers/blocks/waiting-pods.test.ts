@@ -35,9 +35,27 @@ describe("a pod that waits for an address of its network's pool", () => {
   it("never counts for the pool of a NetworkAttachmentDefinition that it does not name", async () => {
     const pools = [VLAN, ANY];
     const pods = { waits: on("a"), other: beside("vlan2") };
-    assert.deepEqual(await ofA({ pools, pods, waitedMs: 60_000 }), { vlan: "0", any: "2" });
+    assert.deepEqual(await ofA({ pools, pods, waitedMs: 60_000 }), { vlan: "0", any: "3" });
     const named = { ...pods, own: beside("vlan"), far: beside("lab/vlan") };
-    assert.deepEqual(await ofA({ pools, pods: named, waitedMs: 60_000 }), { vlan: "1", any: "4" });
+    assert.deepEqual(await ofA({ pools, pods: named, waitedMs: 60_000 }), { vlan: "1", any: "7" });
+  });
+
+  it("counts once for each of its interfaces that the pool may serve, which is not known of further networks at first", async () => {
+    const pools = [web({ namespaceSelector: {}, blockSize: SINGLES }, "open", "10.4.0.0/24")];
+    const pods = { waits: beside("one,two,three") };
+    assert.deepEqual(await ofA({ pools, pods }), { open: "1" });
+    assert.deepEqual(await ofA({ pools, pods, waitedMs: 5_000 }), { open: "2" });
+    assert.deepEqual(await ofA({ pools, pods, waitedMs: 30_000 }), { open: "4" });
+    const served = { ...pods.waits, status: { podIPs: [{ ip: "10.4.0.9" }] } };
+    assert.deepEqual(await ofA({ pools, pods: { served }, waitedMs: 30_000 }), { open: "1" }, "it has them");
+  });
+
+  it("counts for both interfaces for a pool that names both networks", async () => {
+    const both = web({ networks: ["net", "line"], blockSize: SINGLES }, "both", "10.5.0.0/24");
+    const pods = { waits: beside("line") };
+    assert.deepEqual(await ofA({ pools: [both], pods, waitedMs: 5_000 }), { both: "2" });
+    const line = web({ networks: ["line"], blockSize: SINGLES }, "line", "10.5.0.0/24");
+    assert.deepEqual(await ofA({ pools: [line], pods, waitedMs: 5_000 }), { line: "1" });
   });
 
   it("counts for that of each network that it names, as soon as pods have addresses of it", async () => {

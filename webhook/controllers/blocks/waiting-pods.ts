@@ -4,7 +4,7 @@ import type { Family } from "../../../allocator/ip/address.ts";
 import { blockLength, blocksAhead } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import { type ChoiceInput, choosePools, isOpenTo } from "../../../allocator/pool/pool-choice.ts";
-import { isOnNetwork, namesAttachmentsAlone } from "../../../allocator/pool/pool-networks.ts";
+import { isOnNetwork } from "../../../allocator/pool/pool-networks.ts";
 
 /** A pool, by its name, that a pod needs an address of, perhaps for another interface than the first. */
 interface Home {
@@ -14,11 +14,11 @@ interface Home {
 }
 
 /**
- * How a pod waits. `new`: its ADD may be under way. `in vain`: where its agent serves it from has nothing for it. `elsewhere`: other pods
- * of its node have addresses that are of no pool, and so will its first interface, most likely; `in vain elsewhere`: and its further ones,
- * which that says nothing of, have waited in vain.
+ * How a pod waits. `new`: its ADD may be under way. `in vain`: where its agent serves it from has nothing for it; `long in vain`: nor has
+ * what it was counted for since. `elsewhere`: other pods of its node have addresses that are of no pool, and so will its first interface,
+ * most likely; `in vain elsewhere`: and its further ones, which that says nothing of, have waited in vain.
  */
-type Wait = "new" | "in vain" | "elsewhere" | "in vain elsewhere";
+type Wait = "new" | "in vain" | "long in vain" | "elsewhere" | "in vain elsewhere";
 
 /** A pod without an address, as far as is known here. */
 export interface WaitingPod {
@@ -32,7 +32,7 @@ export interface WaitingPod {
 
 /** After this long a pod's first ADD has had no address: it waits 5 s for a block. */
 const IN_VAIN_MS = 5_000;
-/** Where pods have addresses from elsewhere, one that is slow to start does not wait for Berth. */
+/** Where pods have addresses from elsewhere, one that is slow to start does not wait for Berth. Elsewhere it has failed twice by then. */
 const SLOW_MS = 30_000;
 
 /** How long pods have been waiting for an address, as one process has seen it. It only decides of which pools nodes get addresses. */
@@ -50,7 +50,8 @@ export class WaitingPods {
     const now = this.#monotonic();
     const since = this.#since.get(uid) ?? now;
     this.#seen.set(uid, since);
-    if (now - since >= (isServedElsewhere ? SLOW_MS : IN_VAIN_MS)) return "in vain";
+    if (now - since >= SLOW_MS) return isServedElsewhere ? "in vain" : "long in vain";
+    if (now - since >= IN_VAIN_MS && !isServedElsewhere) return "in vain";
     if (!isServedElsewhere) return "new";
     return now - since >= IN_VAIN_MS ? "in vain elsewhere" : "elsewhere";
   }
@@ -66,7 +67,8 @@ export class WaitingPods {
  * nodes have nothing ahead of, no agent can say that it lacks addresses, so a pod that waits in vain counts for each such pool that may
  * serve it: its network may name that one, or the pools before it have none left. And it counts for none as long as it is likely to be
  * served from elsewhere: such pools are for fixed addresses, too. `gives`: whether pods that ask for nothing have addresses of a pool;
- * one for networks may be for fixed addresses alone, while those networks have addresses of their own.
+ * one for networks may be for fixed addresses alone, while those networks have addresses of their own. A pool is named once for each
+ * interface that it may serve: one that had too few for all of them would never see the pod start.
  */
 export function homesOfWaiting(
   pools: readonly Pool[],
@@ -78,17 +80,44 @@ export function homesOfWaiting(
   const counted = first.filter(
     ({ pool }) => (wait !== "elsewhere" && wait !== "in vain elsewhere") || blocksAhead(pool) > 0,
   );
-  const further = pod.further.flatMap((networks) => {
+  const further = pod.further.flatMap((networks, n) => {
     const own = pools.filter((pool) => isFor(pool, networks));
-    const isLate = wait === "in vain" || wait === "in vain elsewhere";
-    if (isLate) return openTo(own, pod.input);
-    return pod.asksNothing ? chosenFor(own.filter(gives), { ...pod.input, networks }) : [];
+    const isLate = wait !== "new" && wait !== "elsewhere";
+    const chosen = isLate
+      ? openTo(own, pod.input)
+      : pod.asksNothing
+        ? chosenFor(own.filter(gives), { ...pod.input, networks })
+        : [];
+    return at(chosen, n + 1, true);
   });
-  const others = wait === "in vain" && pod.asksNothing ? openTo(pools.filter(mayBeOn(pod)), pod.input) : [];
-  const at = (isFurther: boolean) => (one: Chosen) => ({ ...one, pool: one.pool.name, isFurther });
-  const rest = at(pod.further.length > 0);
-  const all = [...counted.map(at(false)), ...[...further, ...others].map(rest)];
-  return [...new Map(all.reverse().map((home) => [`${home.pool}/${home.family}`, home])).values()];
+  const others = pod.asksNothing ? perhapsServing(pools, pod, wait) : [];
+  const all = [...at(counted, 0, false), ...further, ...others];
+  const keyOf = ({ home: { pool, family }, interface: n }: HomeAt) => `${pool}/${family}/${n}`;
+  return [...new Map(all.reverse().map((one) => [keyOf(one), one.home])).values()];
+}
+
+/** For one of the pod's interfaces, by its number. */
+interface HomeAt {
+  readonly home: Home;
+  readonly interface: number;
+}
+
+function at(chosen: readonly Chosen[], n: number, isFurther: boolean): readonly HomeAt[] {
+  return chosen.map(({ pool, family }) => ({ home: { pool: pool.name, family, isFurther }, interface: n }));
+}
+
+/**
+ * For a pod that waits in vain: what it may be served from by all that is known here. Most further networks have nothing to do with
+ * Berth, so only where one address beside the first has not helped is there one for each of them.
+ */
+function perhapsServing(pools: readonly Pool[], pod: WaitingPod, wait: Wait): readonly HomeAt[] {
+  if (wait !== "in vain" && wait !== "long in vain") return [];
+  const { length } = pod.further;
+  const most = wait === "long in vain" ? length : Math.min(1, length);
+  const forAny = pools.filter(({ spec }) => spec.networks === undefined);
+  const rest = Array.from({ length: most }, (_, n) => at(openTo(forAny, pod.input), n + 1, true));
+  const mayBeFirst = pools.filter((pool) => mayServeFirst(pool, pod));
+  return [...at(openTo(mayBeFirst, pod.input), 0, length > 0), ...rest.flat()];
 }
 
 interface Chosen {
@@ -111,10 +140,17 @@ function isFor(pool: Pool, networks: readonly string[]): boolean {
   return pool.spec.networks !== undefined && isOnNetwork(pool, networks);
 }
 
-/** Only agents know the name in a network's configuration; a pod's annotations say which NetworkAttachmentDefinitions it has. */
-function mayBeOn({ input, further }: WaitingPod): (pool: Pool) => boolean {
-  const names = [...(input.networks ?? []), ...further.flat()];
-  return (pool) => !namesAttachmentsAlone(pool) || isOnNetwork(pool, names);
+/**
+ * Only agents know the name in a network's configuration; a pod's annotations say which NetworkAttachmentDefinitions it has. A name that
+ * a further network has is that one's.
+ */
+function mayServeFirst(pool: Pool, { input, further }: WaitingPod): boolean {
+  const { networks } = pool.spec;
+  const known = further.flat();
+  return (
+    isOnNetwork(pool, input.networks ?? []) ||
+    networks?.some((name) => !name.includes("/") && !known.includes(name)) === true
+  );
 }
 
 function openTo(pools: readonly Pool[], input: ChoiceInput): readonly Chosen[] {
