@@ -60,4 +60,27 @@ describe("a block", () => {
     await world.realStore.replace("block", second, BLOCK);
     assert.equal(await giveBack(world.context, second, { kind: "returned", uid: "" }), "changed");
   });
+
+  it("that is divided goes when nothing is within it, though another pool has an address beside its own", async () => {
+    const clock = new ManualClock();
+    const beside = poolRecord("beside", "10.0.0.7/32", { blockSize: { ipv4: 32 } });
+    await using world = await openWorld({ pools: [WEB, beside], clock });
+    const block = await made(world, { ...BLOCK, division: "all", releasedAt: clock.now() });
+    const single = {
+      cidr: "10.0.0.7/32",
+      pool: "beside",
+      node: "node-b",
+      nodeUID: "v",
+      holes: [],
+      granted: true,
+    };
+    await made(world, single);
+    const within = await made(world, { ...single, cidr: "10.0.0.5/32", pool: "web", within: block.key });
+    clock.advance(30_000);
+    assert.equal(await endCooldown(world.context, block), "divided");
+    await world.realStore.remove("block", within);
+    const seen = await world.realStore.get("block", block.key);
+    assert.ok(seen);
+    assert.equal(await endCooldown(world.context, seen), "gone");
+  });
 });

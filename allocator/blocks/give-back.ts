@@ -107,7 +107,7 @@ export async function divide(
 /** So many addresses are looked at one by one; the blocks of a larger one are listed. */
 const MOST_READS = 64n;
 
-/** Every block within it, read from the store. */
+/** Every block within it, read from the store. Another pool may have blocks of single addresses beside it: those are not of it. */
 async function hasSingles(store: Store, { cidr }: Block): Promise<boolean> {
   const network = parseCidr(cidr);
   if (network === undefined) return true;
@@ -118,7 +118,7 @@ async function hasSingles(store: Store, { cidr }: Block): Promise<boolean> {
   }
   for (let n = whole.first; n <= whole.last; n++) {
     const found = await store.get("block", singleOf(fromNumber(n, network.family)));
-    if (found !== undefined) return true;
+    if (found?.record.within === cidr) return true;
   }
   return false;
 }
