@@ -18,6 +18,7 @@ import {
   type PoolSituation,
   planBlocks,
 } from "./block-plan.ts";
+import { BlockTimes } from "./block-times.ts";
 import { ForeignAddresses } from "./foreign-addresses.ts";
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
@@ -69,7 +70,7 @@ const SETTLED_AT_ONCE = 16;
  * time saves work. What it has granted itself it counts before the cache shows it.
  */
 export class BlockDistributor {
-  readonly #context: Deps;
+  readonly #context: Deps & { readonly times: BlockTimes };
   readonly #facts: BlockFacts;
   readonly #mayWrite: () => boolean;
   readonly #unanswered: UnansweredRequests;
@@ -79,7 +80,7 @@ export class BlockDistributor {
   readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
-    this.#context = context;
+    this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#mayWrite = mayWrite;
     this.#unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
@@ -168,7 +169,7 @@ export class BlockDistributor {
     const situation: PoolSituation = {
       total: space.countWithout(taken) + BigInt(blocks.length),
       size: 2 ** (bitsOf(family) - length),
-      held: blocks.map((block) => this.#unproven.holdingOf(block)),
+      held: blocks.map((block) => this.#unproven.holdingOf(this.#past(block))),
       nodes,
       ahead: blocksAhead(pool),
       cooling: this.#coolingIn(pool, family),
@@ -214,7 +215,7 @@ export class BlockDistributor {
     const now = this.#context.clock.now();
     const blocks = this.#storedOf(pool.name, family);
     // who has not answered for a block does not do so for addresses of it
-    const isSilent = ({ record }: Stored<"block">) => staysWith(record, now) === "silent";
+    const isSilent = (one: Stored<"block">) => staysWith(this.#past(one).record, now) === "silent";
     const unanswered = { has: (one: Stored<"block">) => this.#unanswered.has(one) || isSilent(one) };
     const unpickable = this.#foreign.with(this.#context.view.unpickable(pool, family), pool, family);
     const { nodes, short } = about;
@@ -232,11 +233,12 @@ export class BlockDistributor {
     const all = [...this.#context.view.blocksOf(pool.name)];
     const held = all.filter(({ record }) => isHeld(record, family));
     const blocks = held.map((stored) => {
-      const { node, recalledAt } = stored.record;
-      const expected = recalledAt !== undefined && staysWith(stored.record, now) === undefined;
+      const { record } = this.#past(stored);
+      const { node, recalledAt } = record;
+      const expected = recalledAt !== undefined && staysWith(record, now) === undefined;
       const recalledNow = recalledAt !== undefined && now - recalledAt < SILENT_MS;
       const recalled = recalledAt !== undefined;
-      return { stored, node, used: usedOf(stored.record), recalled, recalledNow, expected };
+      return { stored, node, used: usedOf(record), recalled, recalledNow, expected };
     });
     const asked = blocksToRecall(blocks, recalls);
     const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
@@ -252,11 +254,16 @@ export class BlockDistributor {
   #coolingIn({ name, cooldownMs }: Pool, family: Family): number {
     const now = this.#context.clock.now();
     let sum = 0;
-    for (const { record } of this.#context.view.blocksOf(name)) {
+    for (const stored of this.#context.view.blocksOf(name)) {
+      const { record } = this.#past(stored);
       const isAwaited = (record.releasedAt ?? now) + cooldownMs - now <= AWAITED_MS;
       if (isAwaited && isCooling(record, family)) sum += usableIn(record);
     }
     return sum;
+  }
+
+  #past(stored: Stored<"block">): Stored<"block"> {
+    return this.#context.times.of(stored, this.#context.clock.now());
   }
 
   #storedOf(pool: string, family: Family): readonly Stored<"block">[] {

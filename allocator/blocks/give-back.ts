@@ -8,6 +8,7 @@ import { fullInterval, sizeOf } from "../ip/ip-range.ts";
 import { type Block, type Division, isReturned } from "../model/block.ts";
 import { singleOf } from "../pool/blocks.ts";
 import type { Store, Stored } from "../store/store.ts";
+import { BlockTimes } from "./block-times.ts";
 
 /** What proves that no sandbox has an address of the block, and that none will get one (invariant 3). */
 export type BlockEvidence =
@@ -60,15 +61,24 @@ function firstOf({ cidr }: Block): Address {
   return fromNumber(network.base, network.family);
 }
 
-/** Deletes a block that has cooled: anybody may have its addresses. One that is divided stays for those within it. */
+/**
+ * Deletes a block that has cooled: anybody may have its addresses. One that is divided stays for those within it. `times`: the caller's,
+ * from one look to the next.
+ */
 export async function endCooldown(
-  { store, clock, view }: Pick<Context, "store" | "clock" | "view">,
+  {
+    store,
+    clock,
+    view,
+    times = new BlockTimes(),
+  }: Pick<Context, "store" | "clock" | "view"> & { readonly times?: BlockTimes },
   seen: Stored<"block">,
   isInUse: (within: Block) => boolean = () => false,
 ): Promise<"gone" | "cooling" | "changed" | "divided"> {
-  const { pool, releasedAt, division } = seen.record;
+  const now = clock.now();
+  const { pool, releasedAt, division } = times.of(seen, now).record;
   const cooldownMs = cooldownOf(view, { address: firstOf(seen.record), pool });
-  if (releasedAt === undefined || clock.now() < releasedAt + cooldownMs) return "cooling";
+  if (releasedAt === undefined || now < releasedAt + cooldownMs) return "cooling";
   if (division !== undefined) return await endDivided(store, seen, isInUse);
   return (await store.remove("block", seen)).kind === "removed" ? "gone" : "changed";
 }

@@ -7,6 +7,7 @@ import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { type Family, parseCidr } from "../ip/address.ts";
 import type { Stored } from "../store/store.ts";
+import { BlockTimes } from "./block-times.ts";
 import { endCooldown, giveBack } from "./give-back.ts";
 import { finishGrant } from "./grant.ts";
 import { GrantedCidrs, SHOWN_MS } from "./granted-cidrs.ts";
@@ -62,7 +63,7 @@ const AT_ONCE = 32;
  * Node's UID; so what is not told yet, or whose Node is gone, can be gone on with by anybody (ADR 0029).
  */
 export class NodeCidrDistributor {
-  readonly #context: Deps;
+  readonly #context: Deps & { readonly times: BlockTimes };
   readonly #facts: NodeFacts;
   readonly #families: readonly Family[];
   readonly #mayWrite: () => boolean;
@@ -79,7 +80,7 @@ export class NodeCidrDistributor {
       mayWrite = () => true,
     }: { readonly families: readonly Family[]; readonly mayWrite?: () => boolean },
   ) {
-    this.#context = context;
+    this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#granted = new GrantedCidrs(context);
     this.#families = families;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { inParallel } from "../../../allocator/base/parallel.ts";
+import { BlockTimes } from "../../../allocator/blocks/block-times.ts";
 import { endCooldown } from "../../../allocator/blocks/give-back.ts";
 import { finishGrant } from "../../../allocator/blocks/grant.ts";
 import type { CidrShortage } from "../../../allocator/blocks/node-cidr-plan.ts";
@@ -64,6 +65,7 @@ export class CiliumOperator {
   readonly #recent: RecentBlocks;
   readonly #examined: ExaminedNodes;
   readonly #faults: NodeFaults;
+  readonly #times = new BlockTimes();
   #shared: readonly string[] = [];
 
   constructor(deps: OperatorDeps) {
@@ -176,7 +178,8 @@ export class CiliumOperator {
       async (stored) => {
         if (!mayWrite()) return;
         const { releasedAt, granted, pool } = stored.record;
-        if (releasedAt !== undefined) return void (await endCooldown(context, stored));
+        if (releasedAt !== undefined)
+          return void (await endCooldown({ ...context, times: this.#times }, stored));
         if (granted !== true) {
           if (view.pool(pool)?.disabled !== false) return void (await context.store.remove("block", stored));
           return void (await finishGrant(context, stored));
