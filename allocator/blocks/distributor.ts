@@ -19,6 +19,7 @@ import {
   planBlocks,
 } from "./block-plan.ts";
 import { BlockTimes } from "./block-times.ts";
+import { isDrained } from "./drained.ts";
 import { ForeignAddresses } from "./foreign-addresses.ts";
 import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
@@ -43,7 +44,7 @@ export interface BlockFacts {
 type Deps = Context & {
   readonly view: Pick<
     RecordCache,
-    "pools" | "pool" | "blocks" | "blocksOf" | "block" | "reservationCount" | "unpickable"
+    "pools" | "pool" | "poolRecord" | "blocks" | "blocksOf" | "block" | "reservationCount" | "unpickable"
   >;
 };
 
@@ -128,8 +129,10 @@ export class BlockDistributor {
     const evidence = returnedBy(stored) ?? (await this.#facts.evidence(stored));
     if (evidence !== undefined) return void (await giveBack(this.#context, stored, evidence));
     const pool = this.#context.view.pool(stored.record.pool);
-    if (pool?.disabled !== false) return await this.#drain(stored);
+    const drains = isDrained(this.#context.view, stored.record.pool);
+    if (pool === undefined && !drains) return;
     if (stored.record.granted !== true) return void (await finishGrant(this.#context, stored));
+    if (pool === undefined || drains) return await this.#drain(stored);
     const isTheirs = this.#facts.selects?.(pool, stored.record.node) !== false;
     if (!isTheirs || !this.#fit.isIn(pool, stored.record)) await recall(this.#context, stored);
   }
@@ -147,10 +150,13 @@ export class BlockDistributor {
     return false;
   }
 
-  /** Its pool gives nothing more, or is gone: the owner is asked for it, and what nobody was granted goes at once. */
+  /** Its pool gives nothing more, or is gone, which a cache that is behind may say of a new one: its owner is asked for it. */
   async #drain(stored: Stored<"block">): Promise<void> {
-    if (stored.record.granted === true) return await recall(this.#context, stored);
-    await this.#context.store.remove("block", stored);
+    const { view, store } = this.#context;
+    const { pool, recalledAt } = stored.record;
+    if (recalledAt !== undefined) return;
+    if (view.pool(pool) === undefined && (await store.get("pool", pool)) !== undefined) return;
+    await recall(this.#context, stored);
   }
 
   async #spread(pool: Pool, family: Family): Promise<Shortage | undefined> {

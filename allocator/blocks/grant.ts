@@ -104,14 +104,18 @@ function occupiedIn(view: StoreContext["view"], pool: Pool, cidr: Cidr): bigint[
 /** What a block is granted by, read after it was made. */
 interface Facts {
   readonly read: Reader;
-  /** As it is now: it may have been made smaller since the block was made. Undefined: it gives nothing any more. */
-  readonly pool: Pool | undefined;
+  /**
+   * As it is now: it may have been made smaller since the block was made. Undefined: it gives nothing any more. `unreadable`: a newer
+   * version may have written it, and only that one knows what it gives.
+   */
+  readonly pool: Pool | "unreadable" | undefined;
 }
 
 /**
  * Grants a block that was made: reads the reservations in it, which are holes from here on as is what its pool does not give any more, and
  * compares and sets. Whoever comes upon a block that is not granted may go on with it, at any time. Undefined: it is gone, or had nothing
- * to give and was taken away again. `first` has read after the block was made; after a conflict everything is read again.
+ * to give and was taken away again, or is left to somebody who can read its pool. `first` has read after the block was made; after a
+ * conflict everything is read again.
  */
 export async function finishGrant(
   { store }: StoreContext,
@@ -122,10 +126,13 @@ export async function finishGrant(
   let facts = first;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined || seen.record.granted === true) return seen;
-    const { pool } = seen.record;
-    facts ??= { read: await readerFor(store, seen.record), pool: await poolNow(store, pool) };
-    const granted = (await mayBeWithin(store, seen.record)) ? await holed(seen.record, facts) : undefined;
+    facts ??= { read: await readerFor(store, seen.record), pool: await poolNow(store, seen.record.pool) };
+    const { read, pool } = facts;
     facts = undefined;
+    if (pool === "unreadable") return undefined;
+    const granted = (await mayBeWithin(store, seen.record))
+      ? await holed(seen.record, read, pool)
+      : undefined;
     if (granted === undefined)
       return (await store.remove("block", seen)).kind === "removed" ? undefined : "conflict";
     const result = await store.replace("block", seen, granted);
@@ -172,14 +179,15 @@ async function mayBeWithin(store: Store, { cidr, within, pool }: Block): Promise
 }
 
 /** The pool, if it has blocks to give as it is now. */
-async function poolNow(store: Store, name: string): Promise<Pool | undefined> {
+async function poolNow(store: Store, name: string): Promise<Facts["pool"]> {
   const stored = await store.get("pool", name);
   const pool = stored && parseStoredPool(stored.record);
-  return pool === undefined || isRefusal(pool) || pool.disabled ? undefined : pool;
+  if (pool !== undefined && isRefusal(pool)) return "unreadable";
+  return pool?.disabled === true ? undefined : pool;
 }
 
 /** Granted, without what is reserved in it; undefined: nothing is left, or not all of it where all is to be given. */
-async function holed(block: Block, { read, pool }: Facts): Promise<Block | undefined> {
+async function holed(block: Block, read: Reader, pool: Pool | undefined): Promise<Block | undefined> {
   if (pool === undefined) return undefined;
   const cidr = cidrOf(block);
   const whole = fullInterval(cidr);

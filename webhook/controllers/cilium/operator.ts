@@ -177,13 +177,10 @@ export class CiliumOperator {
       ({ record }) => record.node,
       async (stored) => {
         if (!mayWrite()) return;
-        const { releasedAt, granted, pool } = stored.record;
+        const { releasedAt, granted } = stored.record;
         if (releasedAt !== undefined)
           return void (await endCooldown({ ...context, times: this.#times }, stored));
-        if (granted !== true) {
-          if (view.pool(pool)?.disabled !== false) return void (await context.store.remove("block", stored));
-          return void (await finishGrant(context, stored));
-        }
+        if (granted !== true) return void (await finishGrant(context, stored));
         if (this.#isGone(stored)) await this.#giveBack(stored);
       },
     );

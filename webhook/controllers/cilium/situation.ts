@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Clock } from "../../../allocator/base/ports.ts";
+import { isDrained } from "../../../allocator/blocks/drained.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import { type Cidr, FAMILIES, parseCidr } from "../../../allocator/ip/address.ts";
 import { nodeCidrLength } from "../../../allocator/pool/blocks.ts";
@@ -17,7 +18,7 @@ const GROW_BELOW = 8;
 /** What Cilium calls the pool of pods that name none. */
 const DEFAULT_CILIUM_POOL = "default";
 
-type View = Pick<RecordCache, "pools" | "pool">;
+type View = Pick<RecordCache, "pools" | "pool" | "poolRecord">;
 
 /** Blocks that are nodes' for Cilium, by their records. */
 type OwnedBlocks = ReadonlyMap<string, readonly Stored<"block">[]>; // node -> its blocks
@@ -76,7 +77,7 @@ export function situationOf(
   const blocks = about.blocks.flatMap(({ record }): OwnBlock[] => {
     const cidr = parseCidr(record.cidr);
     if (cidr === undefined) return [];
-    const drains = view.pool(record.pool)?.disabled !== false;
+    const drains = isDrained(view, record.pool);
     return [{ cidr, pool: record.pool, recalled: record.recalledAt !== undefined, drains }];
   });
   // the same order whatever the cache's is: the first are filled, the last go back

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of pools that a replica does not know, or cannot read.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import type { PoolRecord } from "../pool/pool.ts";
+import { BlockDistributor } from "./distributor.ts";
+import { distributor, Nodes, shared } from "./testing/block-nodes.ts";
+
+/** As a newer version may have written it. */
+const NEWER: PoolRecord = { ...shared(30), spec: { ...shared(30).spec, cooldown: "a newer word" } };
+const HALF = { cidr: "10.0.0.68/30", pool: "web", node: "node-b", nodeUID: "u", holes: [] };
+
+async function write(world: World, pool: PoolRecord): Promise<void> {
+  const seen = (await world.realStore.get("pool", pool.name)) ?? assert.fail();
+  await world.realStore.replace("pool", seen, pool);
+  await world.settle();
+}
+
+async function asked(world: World): Promise<number> {
+  return (await world.all("block")).filter(({ record }) => record.recalledAt !== undefined).length;
+}
+
+describe("blocks of a pool that cannot be read here", () => {
+  it("are left as they are, granted or not, and gone on with once it can be read", async () => {
+    await using world = await openWorld({ pools: [shared(30)] });
+    const nodes = new Nodes();
+    const blocks = distributor(world, nodes);
+    nodes.pods.set("node-a", 4);
+    await blocks.pass();
+    await world.realStore.create("block", HALF);
+    await write(world, NEWER);
+    const before = await world.all("block");
+    await blocks.pass();
+    assert.deepEqual(await world.all("block"), before);
+    await write(world, shared(30));
+    await blocks.pass();
+    assert.equal(await asked(world), 0);
+    assert.equal((await world.realStore.get("block", HALF.cidr))?.record.granted, true);
+  });
+
+  it("are not taken away while they are made, and go when the node is fenced", async () => {
+    await using world = await openWorld({ pools: [shared(30)], clock: new ManualClock() });
+    const { realStore } = world;
+    const store = new Proxy(realStore, {
+      get(target, key) {
+        if (key !== "create") return Reflect.get(target, key).bind(target);
+        return async (...of: Parameters<typeof target.create>) => {
+          const seen = (await realStore.get("pool", "web")) ?? assert.fail();
+          await realStore.replace("pool", seen, NEWER);
+          return await target.create(...of);
+        };
+      },
+    });
+    const nodes = new Nodes();
+    const blocks = new BlockDistributor({ ...world.context, store, view: world.cache }, nodes);
+    nodes.pods.set("node-a", 1);
+    await blocks.pass();
+    const made = await world.all("block");
+    assert.ok(made.length > 0 && made.every(({ record }) => record.granted === undefined));
+    await world.settle();
+    nodes.fenced.add("node-a");
+    await blocks.pass();
+    assert.deepEqual(await world.all("block"), []);
+  });
+});
+
+describe("blocks of a pool that is not known here yet", () => {
+  it("are not asked for, and are once it is gone", async () => {
+    await using world = await openWorld({ pools: [shared(30)] });
+    const view = new Proxy(world.cache, {
+      get(target, key) {
+        if (key === "pool" || key === "poolRecord") return () => undefined;
+        if (key === "pools") return () => [];
+        const value: unknown = Reflect.get(target, key);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    await world.realStore.create("block", { ...HALF, granted: true });
+    await world.settle();
+    const blocks = new BlockDistributor({ ...world.context, view }, new Nodes());
+    await blocks.pass();
+    assert.equal(await asked(world), 0);
+    const seen = (await world.realStore.get("pool", "web")) ?? assert.fail();
+    await world.realStore.remove("pool", seen);
+    await blocks.pass();
+    assert.equal(await asked(world), 1);
+  });
+});
