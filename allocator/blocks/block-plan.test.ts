@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { type Holding, type PoolSituation, planBlocks } from "./block-plan.ts";
+import { type Holding, type NodeNeed, type PoolSituation, planBlocks } from "./block-plan.ts";
 
 function situation(
   over: Partial<Omit<PoolSituation, "nodes">> & { readonly pods: readonly number[] },
@@ -115,6 +115,36 @@ describe("the plan of blocks", () => {
     assert.deepEqual([plan.grants, plan.short], [[], [{ node: "n0", missing: 1 }]]);
   });
 
+  it("makes up for addresses that cool where pods would have to wait for them, while a block is free", () => {
+    const of = (need: Partial<NodeNeed>, over: Partial<PoolSituation> = {}) => {
+      const base = situation({ pods: [0], ahead: 0, size: 4, held: [full("n0", 4)], ...over });
+      const { grants, recalls, short } = planBlocks({
+        ...base,
+        nodes: base.nodes.map((one) => ({ ...one, ...need })),
+      });
+      assert.deepEqual([recalls, short], [[], []]);
+      return grants.length;
+    };
+    assert.equal(of({ pods: 2, cooling: 2 }), 0);
+    assert.equal(of({ pods: 2, cooling: 3 }), 1);
+    assert.equal(of({ pods: 4, cooling: 4 }), 1);
+    assert.equal(of({ pods: 2, cooling: 3 }, { total: 1n }), 0);
+    assert.equal(of({ pods: 2, cooling: 3 }, { held: [full("n0", 4), full("n0", 4)] }), 0);
+    // its agent has not said yet that they have ended
+    assert.equal(of({ pods: 4, knownPods: 1, cooling: 3 }), 0);
+    assert.equal(of({ pods: 4, knownPods: 0, cooling: 4 }), 0);
+    assert.equal(of({ pods: 4, knownPods: 2, cooling: 3 }), 1);
+    assert.equal(of({ pods: 4, knownPods: 1, cooling: 1 }), 0, "the others are sandboxes without a pod");
+  });
+
+  it("gives nobody a block for what cools while somebody lacks one", () => {
+    const held = [full("n0", 1)];
+    const cooling = situation({ total: 2n, size: 1, ahead: 0, held, pods: [1, 2] });
+    const nodes = cooling.nodes.map((one) => ({ ...one, cooling: 1 }));
+    const { grants, short } = planBlocks({ ...cooling, nodes });
+    assert.deepEqual([grants.map(({ node }) => node), short], [["n1"], [{ node: "n1", missing: 1 }]]);
+  });
+
   it("knows no blocks of a node that is not there any more, and does not give them away", () => {
     assert.deepEqual(shares(situation({ total: 3n, held: [full("gone"), full("gone")], pods: [1] })), {
       n0: 1,
@@ -187,7 +217,10 @@ describe("any plan of blocks", () => {
   });
 
   it("carried out, plans nothing more", () => {
-    const property = fc.property(any, (of) => assert.deepEqual(planBlocks(carriedOut(of)).grants, []));
+    const property = fc.property(any, fc.array(fc.nat(8), { maxLength: 12 }), (of, cooling) => {
+      const nodes = of.nodes.map((need, i) => ({ ...need, cooling: cooling[i] ?? 0 }));
+      assert.deepEqual(planBlocks(carriedOut({ ...of, nodes })).grants, []);
+    });
     fc.assert(property);
   });
 });

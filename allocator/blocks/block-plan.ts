@@ -7,6 +7,8 @@ export interface NodeNeed {
   readonly pods: number;
   /** How many of them somebody has seen: the others are what the node's agent says beyond. `pods`, if it is not known. */
   readonly knownPods?: number;
+  /** Addresses of its blocks that cool, so far as somebody has seen that pods had them: it can give none of them now. */
+  readonly cooling?: number;
 }
 
 /** What a node has. */
@@ -53,8 +55,8 @@ const UNPROVEN = 4;
 /**
  * Who gets a block, and who is asked for one. A node whose agent does not say that it has what it was given gets no more, however
  * many pods somebody makes for it. Need comes before foresight: blocks ahead are given only while one remains for each
- * node that has none, and never while a node's pods lack addresses. Same situation in, same plan out; carried out, it plans
- * nothing more.
+ * node that has none, and never while a node's pods lack addresses. What cools is made up for while a block is free, but
+ * nobody is asked for one. Same situation in, same plan out; carried out, it plans nothing more.
  */
 export function planBlocks(situation: PoolSituation): BlockPlan {
   const nodes = situation.nodes.map((need) => new NodeShare(need, situation));
@@ -64,6 +66,7 @@ export function planBlocks(situation: PoolSituation): BlockPlan {
     share.lacks ? [{ node: share.need.node, missing: share.missing }] : [],
   );
   if (short.length > 0) return { grants: spread.grants, recalls: recallsFor(nodes, situation), short };
+  spread.rounds((share) => share.mayGet && share.waitsForCooling);
   for (let level = 1; level <= situation.ahead; level++) {
     const wants = (share: NodeShare) => share.mayGet && share.spare < level * situation.size;
     spread.rounds((share) => wants(share) && spread.leavesOneForEach(share));
@@ -107,6 +110,15 @@ class NodeShare {
   /** Addresses beyond what its pods need; below zero, so many are missing. */
   get spare(): number {
     return this.#usable - this.need.pods;
+  }
+
+  /**
+   * Its pods have to be served by what cools, too. Not by what its agent says is in use beyond its pods: it may have said that before
+   * those ended whose addresses cool.
+   */
+  get waitsForCooling(): boolean {
+    const { pods, knownPods = pods, cooling = 0 } = this.need;
+    return knownPods > 0 && this.#usable - Math.max(knownPods, pods - cooling) < cooling;
   }
 
   get mayGet(): boolean {

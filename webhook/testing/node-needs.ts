@@ -7,6 +7,7 @@ import type { PoolRecord, PoolSpec } from "../../allocator/pool/pool.ts";
 import { bindingTo, claimRecord, poolRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { namespaceFacts, observedNode, observedPod } from "../cluster-state/projections.ts";
+import { FreedAddresses } from "../controllers/blocks/freed-addresses.ts";
 import { countNodeNeeds } from "../controllers/blocks/node-needs.ts";
 import { WaitingPods } from "../controllers/blocks/waiting-pods.ts";
 
@@ -17,6 +18,8 @@ interface Scene {
   readonly blocks?: readonly Partial<Block>[];
   readonly claims?: readonly (string | Partial<Claim>)[]; // of pods of these names
   readonly namespace?: object;
+  /** Addresses that pods had a moment ago. */
+  readonly freed?: readonly string[];
   /** For how long pods have been waiting before this count. */
   readonly waitedMs?: number;
 }
@@ -50,7 +53,7 @@ async function store(world: World, scene: Scene): Promise<void> {
   }
 }
 
-/** pool/family of each pool -> node:addresses. */
+/** pool/family of each pool -> node:addresses, and how many of those that it has cool. */
 export async function needs(scene: Scene): Promise<Record<string, string>> {
   await using world = await openWorld({ pools: scene.pools });
   await store(world, scene);
@@ -63,9 +66,12 @@ export async function needs(scene: Scene): Promise<Record<string, string>> {
   for (const [name] of pods) waiting.see({ uid: `uid-${name}` }, false);
   waiting.end();
   now = scene.waitedMs ?? 0;
+  const freed = new FreedAddresses({ monotonic: () => now }, world.cache);
+  for (const addresses of scene.freed ?? []) freed.see(undefined, { addresses, ended: false });
   const demand = await countNodeNeeds(
     {
       waiting,
+      freed,
       cache: world.cache,
       watches: {
         nodes: reflected(nodes.map(([name, object]) => [name, observedNode(item(name, object))])),
@@ -81,7 +87,12 @@ export async function needs(scene: Scene): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const pool of world.cache.pools()) {
     for (const family of pool.families) {
-      const own = demand.needs(pool, family).map(({ node, pods: count }) => `${node}:${count}`);
+      const own = demand
+        .needs(pool, family)
+        .map(
+          ({ node, pods: count, cooling = 0 }) =>
+            `${node}:${count}${cooling > 0 ? ` cooling:${cooling}` : ""}`,
+        );
       found[`${pool.name}/${family}`] = own.join(" ");
     }
   }

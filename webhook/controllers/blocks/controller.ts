@@ -7,6 +7,7 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { type ChangedEvents, type PoolNote, poolEvents } from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { FreedAddresses } from "./freed-addresses.ts";
 import { notesOfGoneNodes } from "./gone-node-notes.ts";
 import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
 import { WaitingPods } from "./waiting-pods.ts";
@@ -28,6 +29,7 @@ class Blocks implements Passes {
   readonly #shortageEvents: ChangedEvents<PoolNote>;
   readonly #goneNodeEvents: ChangedEvents<PoolNote>;
   readonly #waiting: WaitingPods;
+  readonly #freed: FreedAddresses;
   #demand: NodeNeeds | undefined;
   #distributor: BlockDistributor | undefined;
   #shortages: readonly Shortage[] = [];
@@ -35,6 +37,7 @@ class Blocks implements Passes {
     this.#deps = deps;
     const { metrics, context } = deps;
     this.#waiting = new WaitingPods(() => context.clock.monotonic());
+    this.#freed = new FreedAddresses(context.clock, deps.cache);
     this.#loop = new PassLoop(deps, this);
     this.#shortageEvents = poolEvents(deps);
     this.#goneNodeEvents = poolEvents(deps, NODE_GONE);
@@ -51,6 +54,7 @@ class Blocks implements Passes {
       (soon) => watches.nodes.onChange(soon),
       (soon) =>
         watches.pods.onChange((_, now, before) => {
+          this.#freed.see(now, before);
           if (now?.node !== before?.node || now?.ended !== before?.ended) soon();
         }),
     ]);
@@ -59,9 +63,8 @@ class Blocks implements Passes {
   async pass(signal: AbortSignal): Promise<number> {
     const { cache, context } = this.#deps;
     const began = context.clock.monotonic();
-    this.#demand = await countNodeNeeds({ ...this.#deps, waiting: this.#waiting }, () =>
-      context.clock.sleep(0),
-    );
+    const source = { ...this.#deps, waiting: this.#waiting, freed: this.#freed };
+    this.#demand = await countNodeNeeds(source, () => context.clock.sleep(0));
     const restMs = REST_FACTOR * (context.clock.monotonic() - began);
     if (signal.aborted) return restMs;
     this.#distributor ??= new BlockDistributor({ ...context, view: cache }, this.#facts(), () =>

@@ -130,6 +130,14 @@ describe("what nodes need of a pool with blocks", () => {
     assert.deepEqual((await needs({ pools, pods: others, waitedMs: 30_000 }))["second/IPv4"], "a:1 b:0");
   });
 
+  it("comes with what cools there of the addresses that pods had", async () => {
+    const pools = [web({ default: true, blockSize: { ipv4: 28, ahead: 0 }, cooldown: "10m" })];
+    const scene = { pools, pods: { one: on("a") }, blocks: [{}] };
+    assert.deepEqual(await needs({ ...scene, freed: ["10.0.0.7", "10.0.0.8"] }), {
+      "web/IPv4": "a:1 cooling:2 b:0",
+    });
+  });
+
   it("is never more of a block than it has addresses, whatever its agent says", async () => {
     const blocks = [{ status: { node: "a", used: 4096 } }];
     assert.deepEqual(await needs({ pools: [web({ default: true })], blocks }), { "web/IPv4": "a:16 b:0" });

@@ -9,6 +9,7 @@ import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
+import type { FreedAddresses } from "./freed-addresses.ts";
 import { interfacesOf, needsAddress, waitingFor } from "./pod-interfaces.ts";
 import { homesOfWaiting, type WaitingPod, type WaitingPods } from "./waiting-pods.ts";
 
@@ -20,6 +21,7 @@ interface NodeNeedsSource {
     readonly namespaces: Pick<Informers["namespaces"], "get">;
   };
   readonly waiting: WaitingPods;
+  readonly freed: Pick<FreedAddresses, "cooling">;
 }
 
 /**
@@ -35,6 +37,7 @@ export class NodeNeeds {
   readonly #counts = new Map<string, Map<string, number>>(); // pool/family -> node -> addresses
   readonly #known = new Map<string, Map<string, number>>(); // the same of what pods explain
   readonly #further = new Map<string, Map<string, number>>(); // the same of pods with several interfaces that wait
+  readonly #cooling = new Map<string, Map<string, number>>(); // the same of what pods have had a moment ago
   readonly #nodes: readonly ObservedNode[];
   readonly #byName: ReadonlyMap<string, ObservedNode>;
 
@@ -46,11 +49,12 @@ export class NodeNeeds {
   /** The nodes that may have blocks of the pool. */
   needs(pool: Pool, family: Family): readonly NodeNeed[] {
     const key = `${pool.name}/${family}`;
-    const [counts, known] = [this.#counts.get(key), this.#known.get(key)];
+    const [counts, known, cooling] = [this.#counts, this.#known, this.#cooling].map((all) => all.get(key));
     return this.#nodes
       .filter(({ labels }) => matches(pool.spec.nodeSelector, labels))
       .map(({ name, uid }) => ({
         ...{ node: name, nodeUID: uid, pods: counts?.get(name) ?? 0, knownPods: known?.get(name) ?? 0 },
+        ...{ cooling: cooling?.get(name) ?? 0 },
       }));
   }
 
@@ -70,6 +74,12 @@ export class NodeNeeds {
     this.count(pool, family, node);
     const further = this.#of(this.#further, pool, family);
     further.set(node, (further.get(node) ?? 0) + 1);
+  }
+
+  /** An address of the node's blocks cools there. */
+  countCooling(pool: string, family: Family, node: string): void {
+    const counts = this.#of(this.#cooling, pool, family);
+    counts.set(node, (counts.get(node) ?? 0) + 1);
   }
 
   /** So many are used, by pods of which some are not counted. */
@@ -108,6 +118,7 @@ export async function countNodeNeeds(source: NodeNeedsSource, rest: () => Promis
       demand[isFurther ? "countFurther" : "count"](pool, family, observed.node);
   }
   source.waiting.end();
+  for (const [pool, family, node] of source.freed.cooling()) demand.countCooling(pool, family, node);
   for (const [[pool, family, node], count] of used) {
     // else whoever has an agent's token says of each block that it is full, and gets the next ones, until there is none
     demand.atLeast(pool, family, node, Math.min(count, (interfaces.get(node) ?? 0) + UNEXPLAINED));
