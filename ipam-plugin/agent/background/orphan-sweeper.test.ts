@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { linuxHost } from "../journal/host.ts";
+import { BlocksBench } from "../testing/blocks-bench.ts";
 import { claimResult, NodeBench, podArgs } from "../testing/node-bench.ts";
 import { OrphanSweeper, releasePreviousBoot } from "./orphan-sweeper.ts";
 
@@ -237,5 +238,29 @@ describe("tombstones", () => {
     assert.deepEqual(states(), ["stays attached"]);
     await node.restart();
     assert.deepEqual(states(), ["stays attached"]);
+  });
+
+  it("of a block's address are kept for as long as its pool has it cool, by the next process, too", async () => {
+    const bench = await BlocksBench.open();
+    bench.pool("db", "10.0.0.0/24", { ipv4: 32 }, { cooldown: "1h" });
+    await bench.grant("10.0.0.4/32");
+    const look = () => new OrphanSweeper(bench.parts).look();
+    const freed = () => [...bench.parts.attachments.all()].map(({ containerID }) => containerID);
+    try {
+      await bench.add({ cid: "c1" });
+      await bench.del({ cid: "c1" });
+      bench.clock.advance(1_800_000);
+      await look();
+      await bench.restart();
+      await bench.hearBlocks();
+      await bench.del({ cid: "another" }); // whatever is freed
+      assert.match(await bench.refusal({ cid: "c2" }), /cool/);
+      bench.clock.advance(1_800_001);
+      await look();
+      assert.deepEqual(freed(), []);
+      assert.deepEqual(await bench.add({ cid: "c3" }), ["10.0.0.4"]);
+    } finally {
+      await bench.close();
+    }
   });
 });

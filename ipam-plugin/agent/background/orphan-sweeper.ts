@@ -12,11 +12,21 @@ const AT_ONCE = 100;
 
 type Swept = Pick<
   AgentServices,
-  "attachments" | "locks" | "host" | "detachReporter" | "bootId" | "clock" | "log" | "claimSource"
+  | "attachments"
+  | "blockFollower"
+  | "locks"
+  | "host"
+  | "detachReporter"
+  | "bootId"
+  | "clock"
+  | "log"
+  | "claimSource"
 >;
 
+type Released = Pick<Swept, "attachments" | "bootId" | "clock" | "log">;
+
 /** Sandboxes do not survive a reboot: releases everything that an earlier boot attached. */
-export async function releasePreviousBoot({ attachments, bootId, clock, log }: Swept): Promise<void> {
+export async function releasePreviousBoot({ attachments, bootId, clock, log }: Released): Promise<void> {
   const lost = attachments.attached().filter((attachment) => attachment.bootId !== bootId);
   // The other boot's monotonic clock says nothing about this one's.
   const old = [...attachments.all()].filter((a) => a.state === "detached" && a.bootId !== bootId);
@@ -92,11 +102,17 @@ export class OrphanSweeper {
     this.#suspects = new Set(gone);
     await Promise.all(twice.map((attachment) => this.#free(attachment)));
     if (twice.length > 0) detachReporter.wake();
-    const oldest = this.#parts.clock.now() - TOMBSTONE_MS;
+    const now = this.#parts.clock.now();
     const forgotten = [...attachments.all()].filter(
-      ({ state, noticePending, detachedAt }) => state === "detached" && !noticePending && detachedAt < oldest,
+      (one) => one.state === "detached" && !one.noticePending && one.detachedAt < now - this.#keptFor(one),
     );
     if (forgotten.length > 0) await attachments.commit({ forgotten });
+  }
+
+  /** Of a block's address nothing else tells the next process how long it cools. */
+  #keptFor({ source, pool }: Attachment): number {
+    const own = source === "block" && pool !== undefined ? this.#parts.blockFollower.pool(pool) : undefined;
+    return Math.max(TOMBSTONE_MS, own?.cooldownMs ?? 0);
   }
 
   async #lookAtClaims(): Promise<void> {

@@ -87,6 +87,11 @@ export class BlockFollower {
     return this.#pools.get(name);
   }
 
+  /** Of all pools that are known. */
+  get longestCooldownMs(): number {
+    return this.pools().reduce((longest, { cooldownMs }) => Math.max(longest, cooldownMs), 0);
+  }
+
   /** When the journal was told that the block is given back; undefined: it was not. */
   returningSince(block: Pick<OwnedBlock, "cidr" | "uid">): number | undefined {
     const at = this.#journalled.of(block)?.returningAt ?? 0;

@@ -141,6 +141,22 @@ describe("addresses of a node's blocks", () => {
     assert.equal(blocks.pick("db", "IPv4", 2 * REMEMBERED_MS), address(1));
   });
 
+  it("that were freed are remembered for as long as any pool has them cool", () => {
+    let now = 2 * REMEMBERED_MS;
+    const longest = 3 * REMEMBERED_MS;
+    const blocks = new NodeBlocks(
+      () => now,
+      () => longest,
+    );
+    blocks.freed(address(1));
+    now += longest - 1;
+    blocks.freed(address(2)); // a look at what is to be forgotten
+    blocks.put(block("10.0.0.0/30", ["10.0.0.0/32", "10.0.0.2/31"]), "giving");
+    assert.equal(typeof blocks.pick("db", "IPv4", longest), "object");
+    now += 1;
+    assert.equal(blocks.pick("db", "IPv4", longest), address(1));
+  });
+
   it("of a block of 4,096 are all picked, each in a few steps, with every other one a hole", () => {
     const blocks = new NodeBlocks(() => 0);
     const holes = Array.from({ length: 2_048 }, (_, i) => `10.0.${i >> 7}.${(i * 2) & 255}/32`);

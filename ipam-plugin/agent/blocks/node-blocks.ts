@@ -12,7 +12,7 @@ import type { AddressUse } from "../journal/address-set.ts";
 import type { OwnedBlock } from "../journal/owned-blocks.ts";
 import { BlockSpace } from "./block-space.ts";
 
-/** Freed addresses are remembered for so long, in case that their block is heard of only then. */
+/** Freed addresses are remembered for so long at least, in case that their block is heard of only then. */
 const REMEMBERED_MS = 600_000;
 
 /** Beyond what any block has. */
@@ -51,6 +51,7 @@ export interface BlockEntry {
  */
 export class NodeBlocks implements AddressUse {
   readonly #now: () => number;
+  readonly #longestCooldownMs: () => number;
   readonly #blocks = new Map<string, Entry>(); // CIDR -> block
   readonly #ofPool = new Map<string, Set<Entry>>(); // pool -> its blocks
   readonly #lengths = new Map<string, number>(); // family and prefix length -> how many blocks have it
@@ -58,8 +59,10 @@ export class NodeBlocks implements AddressUse {
   readonly #holders = new Map<Address, number>(); // address in use -> how many networks have it
   readonly #freed = new Map<Address, number>(); // address -> when it was freed, in that order
 
-  constructor(now: () => number) {
+  /** `longestCooldownMs`: of any pool that one of these blocks may be of. */
+  constructor(now: () => number, longestCooldownMs: () => number = () => 0) {
     this.#now = now;
+    this.#longestCooldownMs = longestCooldownMs;
   }
 
   held(address: Address): void {
@@ -229,7 +232,7 @@ export class NodeBlocks implements AddressUse {
     const now = this.#now();
     for (const [address, at] of this.#freed) {
       if (at > now) this.#freed.set(address, now);
-      else if (at > now - REMEMBERED_MS) return;
+      else if (at > now - REMEMBERED_MS || at > now - this.#longestCooldownMs()) return;
       else this.#freed.delete(address);
     }
   }

@@ -104,9 +104,13 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
   const journal = new Journal(options.database);
   await journal.take(random);
   const contents = journal.load();
-  const blocks = new NodeBlocks(() => clock.now());
+  let follower: BlockFollower | undefined;
+  // what the journal says was freed comes before its pools are read
+  const longestCooldownMs = () => follower?.longestCooldownMs ?? Number.POSITIVE_INFINITY;
+  const blocks = new NodeBlocks(() => clock.now(), longestCooldownMs);
   const attachments = new AttachmentCache(journal, blocks, contents);
   const blockFollower = new BlockFollower({ source, blocks, journal, contents, bootId });
+  follower = blockFollower;
   const { pools } = options;
   return {
     journal,
