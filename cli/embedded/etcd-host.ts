@@ -90,7 +90,7 @@ async function assemble(
     hostLocalLeases: leasesOn(linuxHost, RESULT_FOLDERS, () => options.clock.now()),
   });
   closers.push(() => agent.close());
-  etcd.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
+  etcd.start(() => agent.attached());
   const place = access.endpoints.join(",");
   const file = { pid: process.pid, socket: socketPath, node, etcd: place };
   const noWebhook = { webhook: "", ca: "", cert: "", key: "", reviews: "" };

@@ -96,7 +96,7 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
     throw error;
   });
   followed.serving(agent);
-  etcds?.start(() => agent.attached().flatMap(({ claim }) => claim ?? []));
+  etcds?.start(() => agent.attached());
   const journalBlocks = () =>
     void agent.blocksChanged().catch((error: unknown) => {
       log.warn("blocks of this node were not journalled", { error });

@@ -68,7 +68,7 @@ function guardOf(node: string, client: EtcdClient): WriteGuard {
     ...id,
     clock: createClock(),
     log: noopLogger,
-    hasClaim: async () => true,
+    isKept: async () => true,
   });
   return {
     key: registry.keyOf(node),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import type { SandboxNotice } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { type EtcdSide, openEtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts";
 import type { ManualClock } from "../support/clock.ts";
@@ -8,13 +9,19 @@ import { SeededRandom } from "../support/random.ts";
 import { EtcdLink } from "./etcd-link.ts";
 import type { MemoryEtcd } from "./memory-etcd.ts";
 
+/** A container, and what it was answered. */
+export interface Running {
+  readonly notice: SandboxNotice;
+  readonly addresses: readonly Address[];
+}
+
 export interface HostParts {
   readonly etcd: MemoryEtcd;
   readonly clock: ManualClock;
   readonly random: SeededRandom;
   readonly name: string;
   /** What its journal has: the containers that run. */
-  readonly notices: (host: HostAgent) => readonly SandboxNotice[];
+  readonly running: (host: HostAgent) => readonly Running[];
 }
 
 /** One of many hosts: processes that follow each other, and what its journal keeps between them. */
@@ -46,7 +53,7 @@ export class HostAgent {
   }
 
   start(): void {
-    const { etcd, clock, random, name, notices } = this.#parts;
+    const { etcd, clock, random, name, running } = this.#parts;
     const { state } = this.link;
     this.link = new EtcdLink(etcd, random);
     this.link.state = state;
@@ -57,8 +64,12 @@ export class HostAgent {
       connect: () => link.connection(),
     });
     this.isOn = true;
-    this.#side.start(() => notices(this).map(({ claim }) => claim));
-    for (const notice of notices(this)) void this.#side.claimSource.attached(notice);
+    this.#side.start(() =>
+      running(this).map(({ notice: { claim, attachment }, addresses }) => {
+        return { claim, containerID: attachment.containerID, addresses };
+      }),
+    );
+    for (const { notice } of running(this)) void this.#side.claimSource.attached(notice);
   }
 
   /** As `kill -9`, or as the power goes. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { AttachmentKey, SandboxNotice } from "../../ipam-plugin/agent/claims/claim-source.ts";
@@ -9,7 +10,7 @@ import type { EtcdSide } from "../../ipam-plugin/agent/claims/etcd/etcd-side.ts"
 import { ManualClock } from "../support/clock.ts";
 import { SeededRandom } from "../support/random.ts";
 import { EtcdAdministrator, FIXED } from "./etcd-administrator.ts";
-import { HostAgent } from "./host-agent.ts";
+import { HostAgent, type Running } from "./host-agent.ts";
 import { MemoryEtcd } from "./memory-etcd.ts";
 
 const NAMES = ["host-a", "host-b", "host-c"];
@@ -22,10 +23,8 @@ const LONG_MS = 200_000;
 /** In this many turns of the event loop a call ends that waits for nothing. */
 const TURNS = 12;
 
-interface Container {
+interface Container extends Running {
   readonly host: HostAgent;
-  readonly notice: SandboxNotice;
-  readonly addresses: readonly string[];
 }
 
 /** Hosts whose agents have everything but sockets and journals, on an etcd in memory that hears their bytes. */
@@ -46,7 +45,7 @@ export class HostsOnEtcd {
     const parts = { etcd: this.#etcd, clock: this.#clock, random: this.#random };
     this.#administrator = new EtcdAdministrator(parts);
     this.#hosts = NAMES.map(
-      (name) => new HostAgent({ ...parts, name, notices: (host) => this.#noticesOf(host) }),
+      (name) => new HostAgent({ ...parts, name, running: (host) => this.#runningOn(host) }),
     );
   }
 
@@ -142,7 +141,7 @@ export class HostsOnEtcd {
   async #give(
     side: EtcdSide,
     of: { readonly pod: SandboxNotice["pod"]; readonly attachment: AttachmentKey },
-  ): Promise<readonly string[] | undefined> {
+  ): Promise<readonly Address[] | undefined> {
     const request = { ...of, pools: NETWORK.pools, addresses: [], annotations: undefined };
     const found = await side.claimSource.find(request, LIVE);
     if (isRefusal(found) || found.kind !== "found") return undefined;
@@ -202,8 +201,8 @@ export class HostsOnEtcd {
     host.start();
   }
 
-  #noticesOf(host: HostAgent): readonly SandboxNotice[] {
-    return [...this.#running.values()].filter((one) => one.host === host).map(({ notice }) => notice);
+  #runningOn(host: HostAgent): readonly Running[] {
+    return [...this.#running.values()].filter((one) => one.host === host);
   }
 
   async #check(): Promise<void> {

@@ -23,6 +23,7 @@ import { EtcdClaims } from "./etcd-claims.ts";
 import { EtcdNetworks } from "./etcd-networks.ts";
 import { Fences } from "./fences.ts";
 import { releaseFormer } from "./former-containers.ts";
+import { type InUse, isKeptIn } from "./in-use.ts";
 import { Presence } from "./presence.ts";
 
 export interface EtcdSideOptions {
@@ -54,8 +55,8 @@ export interface EtcdSide {
   /** Reaches the same etcd by other URLs or certificates from now on. Throws CONFIG_INVALID. */
   reachBy(access: EtcdAccess): Promise<void>;
   pools(): Iterable<Pool>;
-  /** Says in etcd that this host is there. `inUse`: claims there that containers of it have. */
-  start(inUse: () => readonly string[]): void;
+  /** Says in etcd that this host is there. `inUse`: what containers of it have from there. */
+  start(inUse: () => readonly InUse[]): void;
   close(): Promise<void>;
 }
 
@@ -64,16 +65,6 @@ type GcLoop = ReturnType<typeof startGcLoop>;
 
 /** How long an ADD waits for the records of an etcd that was not reached before. */
 const WHOLE_MS = 5_000;
-
-/** One that cannot be read is there: etcd has not lost it. */
-async function isThere(store: Store, claim: string): Promise<boolean> {
-  try {
-    return (await store.get("claim", claim)) !== undefined;
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STATE_CORRUPT") return true;
-    throw error;
-  }
-}
 
 /** Connects with the first call, and does not wait for it. Throws CONFIG_INVALID or CERTIFICATE_INVALID. */
 export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
@@ -121,8 +112,8 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
 /** The store, and this host's presence, without which a write that gives it an address does not count. */
 function openGuardedStore(options: EtcdSideOptions, client: EtcdClient, registry: HostRegistry) {
   const { node, clock, random, log, metrics } = options;
-  const hasClaim = (claim: string) => isThere(store, claim);
-  const presence = new Presence({ ...options, registry, process: random.token(), hasClaim });
+  const isKept = (use: InUse) => isKeptIn(store, use, node);
+  const presence = new Presence({ ...options, registry, process: random.token(), isKept });
   const guard: WriteGuard = {
     key: registry.keyOf(node),
     covers: (claim) => claim.binding?.node === node && !isDetached(claim),

@@ -6,6 +6,7 @@ import { accessKey, type EtcdAccess, readEndpoints } from "../../../../allocator
 import { EtcdClient } from "../../../../allocator/store/etcd/client.ts";
 import { PREFIX } from "../../../../allocator/store/etcd/entry.ts";
 import type { EtcdConfig } from "../../../cni/etcd-config.ts";
+import type { Attachment } from "../../journal/attachment.ts";
 import type { KnownEtcds } from "../../journal/known-etcds.ts";
 import { placeOf } from "../claim-place.ts";
 import type { AttachmentKey, ClaimSource, PodRef, SandboxNotice } from "../claim-source.ts";
@@ -14,6 +15,7 @@ import { accessOf, type EtcdRules } from "./certificate-paths.ts";
 import { namesOf, proven } from "./etcd-networks.ts";
 import { type EtcdSide, type EtcdSideOptions, openEtcdSide } from "./etcd-side.ts";
 import { formerNotice } from "./former-containers.ts";
+import { type InUse, inUseOf } from "./in-use.ts";
 import { SideClaims } from "./side-claims.ts";
 
 interface EtcdSidesOptions extends Omit<EtcdSideOptions, "access"> {
@@ -50,8 +52,8 @@ export class EtcdSides implements SharedNetworks {
   readonly #sides = new Map<string, Side>(); // name -> etcd
   readonly #byAccess = new Map<string, Side | "own">(); // accessKey -> etcd that is reached so
   readonly #opening = new KeyedMutex();
-  /** Claims in an etcd that containers of this host have, without what stands before their names. */
-  #inUse: ((etcd: string | undefined) => readonly string[]) | undefined;
+  /** What containers of this host have of an etcd, without what stands before the claims' names. */
+  #inUse: ((etcd: string | undefined) => readonly InUse[]) | undefined;
 
   /** Connects in the background with what the journal names. Throws BerthError, as the journal and `access` make it. */
   constructor(options: EtcdSidesOptions) {
@@ -75,14 +77,15 @@ export class EtcdSides implements SharedNetworks {
   }
 
   /**
-   * Says in each etcd that this host is there. `claims`: those that the journal's attachments have. What the journal names and
+   * Says in each etcd that this host is there. `attached`: those of the journal. What the journal names and
    * nothing of this host is in any more is left.
    */
-  start(claims: () => Iterable<string>): void {
-    const inUse = (etcd: string | undefined) => {
-      const places = [...claims()].map(placeOf).filter((place) => place.etcd === etcd);
-      return places.map(({ claim }) => claim);
-    };
+  start(attached: () => readonly Attachment[]): void {
+    const inUse = (place: string | undefined) =>
+      attached()
+        .flatMap(inUseOf)
+        .map((use) => ({ ...use, ...placeOf(use.claim) }))
+        .filter(({ etcd }) => etcd === place);
     this.#inUse = inUse;
     this.#own?.start(() => inUse(undefined));
     for (const side of this.#sides.values()) {

@@ -3,12 +3,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BerthError } from "../../../../allocator/base/errors.ts";
 import { noopLogger } from "../../../../allocator/base/ports.ts";
+import { parseAddress } from "../../../../allocator/ip/address.ts";
 import type { HostRecord, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
 import { ManualClock } from "../../../../system/testing/manual-clock.ts";
+import type { InUse } from "./in-use.ts";
 import { hostStateOf, Presence } from "./presence.ts";
 
 const OWN: HostRecord = { journal: "j1", process: "p1", seen: 1 };
 const FENCED = { at: 0, by: "root" };
+const BOX = useOf("default/box", "10.0.0.50");
 
 describe("hostStateOf", () => {
   const self = { journal: "j1", process: "p1", isUsing: true, wasThere: true, isForgotten: false };
@@ -40,8 +43,10 @@ describe("hostStateOf", () => {
 class OneKey {
   stored: StoredHost | undefined;
   fault: BerthError | undefined;
-  /** That are in etcd. */
-  readonly claims = new Set(["default/box"]);
+  /** claim -> its address in etcd */
+  readonly claims = new Map<string, string>([["default/box", "10.0.0.50"]]);
+  /** Happens while etcd is asked of a claim. */
+  asked = () => {};
 
   async get(): Promise<StoredHost | undefined> {
     if (this.fault !== undefined) throw this.fault;
@@ -65,7 +70,11 @@ class OneKey {
       process,
       clock,
       log: noopLogger,
-      hasClaim: async (claim) => this.claims.has(claim),
+      isKept: async ({ claim, addresses }) => {
+        const isKept = addresses.every((address) => this.claims.get(claim) === address);
+        this.asked();
+        return isKept;
+      },
     });
   }
 }
@@ -145,7 +154,7 @@ describe("a host's record", () => {
   it("gives nothing once etcd has lost it and its containers' claims, until they have ended", async () => {
     const key = new OneKey();
     const presence = key.presence("j1", "p1");
-    let inUse = ["default/box"];
+    let inUse = [BOX];
     presence.start(() => inUse);
     await presence.close();
     const seen = await presence.revision();
@@ -165,13 +174,13 @@ describe("a host's record", () => {
   it("gives nothing out of an older backup that has its record and lacks a claim, in this process and the next", async () => {
     const key = new OneKey();
     const [presence, next] = [key.presence("j1", "p1"), key.presence("j1", "p2")];
-    const inUse = ["default/box"];
+    const inUse = [BOX];
     presence.start(() => inUse);
     await presence.close();
     const backup = { ...(key.stored ?? assert.fail()), revision: 77 };
     const seen = await presence.revision();
-    inUse.push("default/newer");
-    key.claims.add("default/newer");
+    inUse.push(useOf("default/newer", "10.0.0.51"));
+    key.claims.set("default/newer", "10.0.0.51");
     key.stored = backup;
     key.claims.delete("default/newer");
     const refused = { code: "NOT_READY", message: /^etcd does not have what containers of host host-a have/ };
@@ -182,4 +191,57 @@ describe("a host's record", () => {
     inUse.pop();
     assert.equal(await next.revision(), 78);
   });
+
+  it("gives nothing out of a backup in which a container of it has another address", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    presence.start(() => [BOX]);
+    await presence.close();
+    const seen = await presence.revision();
+    key.stored = { ...(key.stored ?? assert.fail()), revision: 77 };
+    key.claims.set("default/box", "10.0.0.52");
+    await assert.rejects(presence.revision(seen), {
+      code: "NOT_READY",
+      message: /\(default\/box with 10\.0\.0\.50 for one\): its data was lost or is of an older backup/,
+    });
+  });
+
+  it("looks at the claims once etcd was away, though its record is as it was", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    presence.start(() => [BOX]);
+    await presence.close();
+    key.claims.clear();
+    await presence.beat();
+    assert.equal(presence.refusal, undefined, "nothing was between");
+    const there = key.stored ?? assert.fail();
+    key.fault = new BerthError("STORE_UNAVAILABLE", "etcd is away");
+    await assert.rejects(presence.beat());
+    key.fault = undefined;
+    assert.equal(key.stored, there);
+    await assert.rejects(presence.revision(there.revision), { code: "NOT_READY" });
+  });
+
+  it("is not doubted for a container that ends, or begins again, while etcd is asked", async () => {
+    const key = new OneKey();
+    let inUse = [BOX];
+    key.claims.clear();
+    key.asked = () => {
+      inUse = [];
+    };
+    const ends = key.presence("j1", "p1");
+    ends.start(() => inUse);
+    await ends.close();
+    assert.equal(ends.refusal, undefined);
+    inUse = [BOX];
+    key.asked = () => void key.claims.set("default/box", "10.0.0.50");
+    const again = key.presence("j1", "p2");
+    again.start(() => inUse);
+    await again.close();
+    assert.equal(again.refusal, undefined);
+  });
 });
+
+function useOf(claim: string, address: string): InUse {
+  return { claim, containerID: "box", addresses: [parseAddress(address) ?? assert.fail(address)] };
+}

@@ -2,6 +2,7 @@
 import { BerthError, messageOf } from "../../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import type { HostRecord, HostRegistry, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
+import { type InUse, isSameUse } from "./in-use.ts";
 
 /** How often a host says that it is there. */
 const BEAT_MS = 10_000;
@@ -14,7 +15,7 @@ interface Self {
   readonly isUsing: boolean;
   /** The process has written its record before. */
   readonly wasThere: boolean;
-  /** A claim that a container of this host has is not in etcd. */
+  /** etcd does not keep what a container of this host has. */
   readonly isForgotten: boolean;
 }
 
@@ -34,11 +35,11 @@ type HostState =
  *
  * | there                            |                                                                             |
  * |----------------------------------|-----------------------------------------------------------------------------|
- * | nothing                          | write; forgotten if its containers' claims are not there either             |
+ * | nothing                          | write; forgotten if its containers' claims are not its there either         |
  * | another journal's                | another; write if that one is fenced: what it had is collected              |
  * | its own, fenced                  | fenced while containers use its addresses; write, and be back, when none do |
  * | its own, of another process      | write: that one has ended; replaced, if it came after this one              |
- * | its own                          | write; forgotten if it is not as this process has left it, and its containers' claims are not there |
+ * | its own                          | write; forgotten if it is not as this process has left it, and its containers' claims are not its |
  */
 export function hostStateOf(there: HostRecord | undefined, self: Self): HostState {
   const own = self.isForgotten ? "forgotten" : "write";
@@ -59,8 +60,8 @@ interface PresenceOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly beatMs?: number;
-  /** Whether a claim is in etcd, now. */
-  readonly hasClaim: (claim: string) => Promise<boolean>;
+  /** Whether etcd, now, keeps for this host what a container of it has. */
+  readonly isKept: (use: InUse) => Promise<boolean>;
 }
 
 /** This host's record in etcd: written every few seconds, so that a person sees that it is alive, and it sees that it was fenced. */
@@ -68,13 +69,13 @@ export class Presence {
   readonly #options: PresenceOptions;
   readonly #stop = new AbortController();
   readonly #known = Promise.withResolvers<void>();
-  /** Claims of containers of this host; absent: it is not known yet. */
-  #inUse: (() => readonly string[]) | undefined;
+  /** What containers of this host have; absent: it is not known yet. */
+  #inUse: (() => readonly InUse[]) | undefined;
   #own: StoredHost | undefined;
   #wasThere = false;
-  /** A claim of a container of this host that is not in etcd; empty: none was missed. */
-  #missing = "";
-  /** Revision of the record that this process wrote last. */
+  /** What a container of this host has and etcd does not keep for it; absent: nothing was missed. */
+  #missing: InUse | undefined;
+  /** Revision of the record that this process wrote last; absent: none, or etcd was away since. */
   #last: number | undefined;
   #state: HostState | undefined;
   #there: StoredHost | undefined;
@@ -101,13 +102,14 @@ export class Presence {
   get refusal(): string | undefined {
     const { node } = this.#options;
     const { fenced, journal = "" } = this.#there?.record ?? {};
+    const { claim = "", addresses = [] } = this.#missing ?? {};
     switch (this.#state) {
       case "fenced":
         return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now; stop its containers, and it serves again by itself`;
       case "another":
         return `another host is called ${node} in etcd (journal ${journal.slice(0, 8)}); start this one with another --node, or, if that one is gone for good: berthctl --etcd URL fence ${node}`;
       case "forgotten":
-        return `etcd does not have what containers of host ${node} have (${this.#missing} for one): its data was lost, that claim was released by force, or is of an older backup, and others may be given their addresses; stop its containers, and it serves again by itself`;
+        return `etcd does not have what containers of host ${node} have (${claim} with ${addresses.join(", ")} for one): its data was lost or is of an older backup, that claim was released by force, or this host had another name, and others may be given their addresses; stop its containers, and it serves again by itself`;
       case "replaced":
         return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
       default:
@@ -115,8 +117,8 @@ export class Presence {
     }
   }
 
-  /** `inUse`: claims in this etcd that containers of this host have, by its journal. */
-  start(inUse: () => readonly string[]): void {
+  /** `inUse`: what containers of this host have of this etcd, by its journal. */
+  start(inUse: () => readonly InUse[]): void {
     this.#inUse = inUse;
     this.#running ??= this.#run();
   }
@@ -131,7 +133,12 @@ export class Presence {
     this.#beating ??= this.#beat().finally(() => {
       this.#beating = undefined;
     });
-    await this.#beating;
+    try {
+      await this.#beating;
+    } catch (error) {
+      this.#last = undefined; // what answers next may be an etcd out of a backup in which the record is the same
+      throw error;
+    }
   }
 
   /**
@@ -159,7 +166,7 @@ export class Presence {
     // as this process has left it, etcd is the one that it wrote into
     const isKnown = this.#last !== undefined && there?.revision === this.#last;
     const missing = isKnown ? undefined : await this.#missingOf(inUse ?? []);
-    this.#missing = missing ?? "";
+    this.#missing = missing;
     const isForgotten = missing !== undefined;
     const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
     const state = hostStateOf(there?.record, self);
@@ -174,13 +181,18 @@ export class Presence {
     this.#enter("write", written);
   }
 
-  /** The first claim of a container of this host that is not in etcd. */
-  async #missingOf(claims: readonly string[]): Promise<string | undefined> {
-    for (const claim of claims) {
-      // its container may have ended, and the claim with it, while it was looked for
-      if (!(await this.#options.hasClaim(claim)) && this.#inUse?.().includes(claim) !== false) return claim;
+  /** The first that etcd does not keep. */
+  async #missingOf(inUse: readonly InUse[]): Promise<InUse | undefined> {
+    for (const use of inUse) {
+      if ((await this.#options.isKept(use)) || !this.#isStillUsed(use)) continue;
+      // its container may have ended and begun again while it was looked for
+      if (!(await this.#options.isKept(use)) && this.#isStillUsed(use)) return use;
     }
     return undefined;
+  }
+
+  #isStillUsed(use: InUse): boolean {
+    return this.#inUse?.().some((one) => isSameUse(one, use)) !== false;
   }
 
   #enter(state: HostState, there: StoredHost | undefined): void {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BerthError } from "../../../../allocator/base/errors.ts";
+import {
+  addr,
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  storedAs,
+} from "../../../../test/support/fixtures.ts";
+import { type InUse, isKept, isKeptIn } from "./in-use.ts";
+
+const USE: InUse = { claim: "shop/mysql-0", containerID: "box", addresses: addrs("10.20.0.70") };
+const OWN = claimRecord({
+  binding: bindingTo("mysql-0", "host-a"),
+  status: { attachment: attachmentOf("mysql-0") },
+});
+
+describe("isKept", () => {
+  for (const [what, claim, expected] of [
+    ["as the host left it", OWN, true],
+    ["no claim", undefined, false],
+    ["bound to another host", { ...OWN, binding: bindingTo("mysql-0", "host-b") }, false],
+    ["bound to nobody", claimRecord(), false],
+    ["given another address", { ...OWN, addresses: addrs("10.20.0.71") }, false],
+    ["more than this interface has", { ...OWN, addresses: [...OWN.addresses, addr("10.30.0.1")] }, true],
+    ["let go", { ...OWN, status: { attachment: attachmentOf("mysql-0", { detached: true }) } }, false],
+    [
+      "with another container of the host",
+      { ...OWN, status: { attachment: attachmentOf("mysql-0", { containerID: "other" }) } },
+      true,
+    ],
+  ] as const) {
+    it(`is ${expected} for ${what}`, () => {
+      assert.equal(isKept(claim, USE, "host-a"), expected);
+    });
+  }
+
+  it("is true for a claim that cannot be read, and not known while etcd is away", async () => {
+    const failing = (code: "STATE_CORRUPT" | "STORE_UNAVAILABLE") => ({
+      get: async () => {
+        throw new BerthError(code, "no");
+      },
+    });
+    assert.equal(await isKeptIn(failing("STATE_CORRUPT"), USE, "host-a"), true);
+    await assert.rejects(isKeptIn(failing("STORE_UNAVAILABLE"), USE, "host-a"));
+    const get = async () => storedAs("claim", OWN);
+    assert.equal(await isKeptIn({ get } as never, USE, "host-a"), true);
+  });
+});
