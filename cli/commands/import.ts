@@ -10,7 +10,7 @@ import { reportError } from "../apply/report.ts";
 import { submit } from "../apply/submit.ts";
 import { withEtcd } from "../backend/etcd-backend.ts";
 import { FormerNetwork } from "../import/former-network.ts";
-import { importNetwork, readNetwork } from "../import/import-network.ts";
+import { importNetwork, readNetwork, sizeOf, usedOf } from "../import/import-network.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { DRY_RUN, ETCD_FLAGS, usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
@@ -47,14 +47,15 @@ async function dryRunImport(
   etcd: EtcdTarget,
   name: string,
 ): Promise<Refusal | undefined> {
-  return await withEtcd(io, etcd, async ({ keys }) => {
+  return await withEtcd(io, etcd, async ({ keys, store }) => {
     const network = new FormerNetwork(keys, name);
-    const read = await readNetwork(network);
+    const read = await readNetwork(network, store);
     if (isRefusal(read)) return read;
-    const { used } = await network.kept();
+    const used = usedOf((await network.kept()).used, read);
+    if (isRefusal(used)) return used;
     for (const { address, container } of used)
       io.stdout.write(`${address}   container ${printable(container)}\n`);
-    const all = `${used.length} of ${counted(read.addresses.length, "address is a container's", "addresses are containers'")} (dry run)`;
+    const all = `${used.length} of ${counted(sizeOf(read.addresses, used), "address is a container's", "addresses are containers'")} (dry run)`;
     io.stdout.write(`network ${printable(name)} would be pool ${read.pool.name}; ${all}\n`);
     return undefined;
   });

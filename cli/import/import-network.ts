@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network of cni-ipam-etcd becomes a pool, and each address that it gave a claim, while containers run.
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { listed } from "../../allocator/base/listed.ts";
 import { inParallel } from "../../allocator/base/parallel.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type Address, fromNumber } from "../../allocator/ip/address.ts";
-import { type PoolRecord, parseStoredPool } from "../../allocator/pool/pool.ts";
+import { type Pool, type PoolRecord, parseStoredPool, rangeOf } from "../../allocator/pool/pool.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
 import { differsFrom, poolOfNetwork } from "../../ipam-plugin/agent/claims/etcd/network-pool.ts";
 import type { RangeSet } from "../../ipam-plugin/cni/range-set.ts";
 import type { FormerNetwork, Used } from "./former-network.ts";
 
+/** Addresses that a refusal names. */
+const NAMED = 8;
 /** Each is marked. */
 const MOST = 65_536n;
 const AT_ONCE = 16;
@@ -37,10 +40,21 @@ interface Imported {
   readonly addresses: number;
 }
 
+interface ReadNetwork {
+  /** What its ranges are. */
+  readonly pool: PoolRecord;
+  /** The pool that is stored, which may have more; before it is, the same. */
+  readonly space: Pool;
+  readonly isStored: boolean;
+  /** Of its ranges. */
+  readonly addresses: readonly Address[];
+}
+
 /** What the network is, if it can be imported. */
 export async function readNetwork(
   network: FormerNetwork,
-): Promise<{ readonly pool: PoolRecord; readonly addresses: readonly Address[] } | Refusal> {
+  store: ImportParts["store"],
+): Promise<ReadNetwork | Refusal> {
   const sets = await network.rangeSets();
   if (sets === undefined) {
     const words = `cni-ipam-etcd has kept nothing of a network called ${network.name} in this etcd`;
@@ -49,7 +63,32 @@ export async function readNetwork(
   const pool = poolOfNetwork(network.name, sets);
   if (isRefusal(pool)) return pool;
   const addresses = addressesOf(sets);
-  return isRefusal(addresses) ? addresses : { pool, addresses };
+  if (isRefusal(addresses)) return addresses;
+  const stored = await store.get("pool", pool.name);
+  const space = parseStoredPool(stored?.record ?? pool);
+  if (isRefusal(space)) return space;
+  return differsFrom(space, pool) ?? { pool, space, isStored: stored !== undefined, addresses };
+}
+
+/**
+ * What containers have, all of it. Each ADD of cni-ipam-etcd writes the ranges of its own host's configuration: what it gave on
+ * a host with other ranges is used as well, and a pool without it would not keep it for its container.
+ */
+export function usedOf(
+  used: readonly Used[],
+  { pool, space, addresses }: Pick<ReadNetwork, "pool" | "space" | "addresses">,
+): readonly Used[] | Refusal {
+  const its = new Set(addresses);
+  const outside = used.filter(({ address }) => !its.has(address) && rangeOf(space, address) === undefined);
+  if (outside.length === 0) return used;
+  const which = outside.map(({ address, container }) => `${address} of container ${container}`);
+  const words = `cni-ipam-etcd gave addresses that the network's ranges, as it wrote them last, do not have: ${listed(which, NAMED)}; make pool "${pool.name}" with the ranges of all its hosts (berthctl --etcd URL apply -f), or stop these containers, then import again`;
+  return refuse("POOL_INVALID", words, { pool: pool.name });
+}
+
+/** How many addresses the network has, with those of hosts with other ranges. */
+export function sizeOf(addresses: readonly Address[], used: readonly Used[]): number {
+  return new Set([...addresses, ...used.map(({ address }) => address)]).size;
 }
 
 /**
@@ -58,18 +97,19 @@ export async function readNetwork(
  */
 export async function importNetwork(parts: ImportParts): Promise<Imported | Refusal> {
   const { network, clock } = parts;
-  const read = await readNetwork(network);
+  const read = await readNetwork(network, parts.store);
   if (isRefusal(read)) return read;
   const { pool, addresses } = read;
-  const differs = await ensurePool(parts, pool);
-  if (differs !== undefined) return differs;
-  let kept = 0;
+  const refused = await ensurePool(parts, read);
+  if (refused !== undefined) return refused;
+  const kept: Used[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     if (round > 0) await clock.sleep(SETTLE_MS);
-    const took = await takeOnce(parts, addresses);
+    const took = await takeOnce(parts, read);
     if (isRefusal(took)) return took;
-    if (took.found === 0 && round > 0) return { pool: pool.name, kept, addresses: addresses.length };
-    kept += took.kept;
+    if (took.found === 0 && round > 0)
+      return { pool: pool.name, kept: kept.length, addresses: sizeOf(addresses, kept) };
+    kept.push(...took.kept);
   }
   const words = `cni-ipam-etcd goes on giving addresses of network ${network.name}; stop what starts containers on hosts that still have it, and import again`;
   return refuse("CLAIM_CHANGED", words);
@@ -78,32 +118,34 @@ export async function importNetwork(parts: ImportParts): Promise<Imported | Refu
 /** `found`: addresses that were not Berth's yet. */
 async function takeOnce(
   parts: ImportParts,
-  addresses: readonly Address[],
-): Promise<{ readonly found: number; readonly kept: number } | Refusal> {
+  read: ReadNetwork,
+): Promise<{ readonly found: number; readonly kept: readonly Used[] } | Refusal> {
   const { network } = parts;
+  const { addresses } = read;
   const { used, marked } = await network.kept();
+  const own = usedOf(used, read);
+  if (isRefusal(own)) return own;
   const taken = new Set(used.map(({ address }) => address));
   const free = addresses.filter((address) => !marked.has(address) && !taken.has(address));
   await inParallel(free, AT_ONCE, (address) => network.mark(address));
-  const its = new Set(addresses);
-  const own = used.filter(({ address }) => its.has(address));
-  let kept = 0;
+  const kept: Used[] = [];
   for (const one of own) {
     const refused = await keep(parts, one);
     if (refused !== undefined) return refused;
-    if ((await network.mark(one.address, one)) === "marked") kept++;
+    if ((await network.mark(one.address, one)) === "marked") kept.push(one);
   }
   return { found: own.length + free.length, kept };
 }
 
-async function ensurePool({ store, makePool }: ImportParts, pool: PoolRecord): Promise<Refusal | undefined> {
-  const there = await store.get("pool", pool.name);
-  if (there === undefined) {
-    const why = await makePool(pool);
-    return why === undefined ? undefined : refuse("POOL_INVALID", why, { pool: pool.name });
-  }
-  const stored = parseStoredPool(there.record);
-  return isRefusal(stored) ? stored : differsFrom(stored, pool);
+/** Not before it is known that it has what containers have. */
+async function ensurePool(
+  { network, makePool }: ImportParts,
+  read: ReadNetwork,
+): Promise<Refusal | undefined> {
+  const used = usedOf((await network.kept()).used, read);
+  if (isRefusal(used) || read.isStored) return isRefusal(used) ? used : undefined;
+  const why = await makePool(read.pool);
+  return why === undefined ? undefined : refuse("POOL_INVALID", why, { pool: read.pool.name });
 }
 
 /** Before the mark: if this breaks off in between, the next import finds the claim. */
