@@ -2,12 +2,13 @@
 import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import type { ClaimKey } from "../../allocator/model/claim.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM, IP_POOL, type KindFacts } from "../apply/kinds.ts";
 import { type Subject, subjectOf } from "../apply/object-ref.ts";
 import { reportError } from "../apply/report.ts";
-import { submit } from "../apply/submit.ts";
+import { deleteObject, submit } from "../apply/submit.ts";
 import { withEtcd } from "../backend/etcd-backend.ts";
 import { FormerNetwork } from "../import/former-network.ts";
 import { importNetwork, readNetwork, sizeOf, usedOf } from "../import/import-network.ts";
@@ -76,8 +77,15 @@ async function take(context: CommandContext, etcd: EtcdTarget, name: string): Pr
       const imported = await importNetwork({
         ...{ network: new FormerNetwork(keys, name), store, clock: io.clock },
         makePool: ({ name: pool, spec }: PoolRecord) => make(IP_POOL, { name: pool }, spec),
-        makeClaim: (claim: string, address: Address) =>
-          make(IP_CLAIM, { namespace: "default", name: claim }, { request: { addresses: [address] } }),
+        makeClaim: (claim: ClaimKey, address: Address) =>
+          make(IP_CLAIM, claim, { request: { addresses: [address] } }),
+        releaseClaim: async (claim) => {
+          const deleted = await deleteObject(
+            { webhook, backend, io, dryRun: false },
+            { kind: IP_CLAIM, ...claim },
+          );
+          return deleted?.kind === "refused" ? deleted.why : undefined;
+        },
         report: ({ address, container }) =>
           void io.stdout.write(`${address}   container ${printable(container)}\n`),
       });

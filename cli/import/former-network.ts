@@ -67,12 +67,25 @@ export class FormerNetwork {
 
   /** From here on it gives the address to nobody. `changed`: it has done something with it meanwhile. */
   async mark(address: Address, used?: Used): Promise<"marked" | "changed"> {
-    const answer = await this.#keys.change({
-      key: `${FOLDER}${this.name}/used/${address}`,
-      modRevision: used?.revision ?? 0,
-      value: used === undefined ? MARK : `${MARK} ${used.container}`,
-    });
-    return answer.kind !== "lost" && answer.done ? "marked" : "changed"; // the next look says what became of a lost one
+    const key = this.#keyOf(address);
+    const value = used === undefined ? MARK : `${MARK} ${used.container}`;
+    const answer = await this.#keys.change({ key, modRevision: used?.revision ?? 0, value });
+    const isMarked = answer.kind === "lost" ? (await this.#valueOf(key)) === value : answer.done;
+    return isMarked ? "marked" : "changed";
+  }
+
+  /** Whose the address is now, marked or not. */
+  async containerOf(address: Address): Promise<string | undefined> {
+    const value = await this.#valueOf(this.#keyOf(address));
+    return value?.startsWith(`${MARK} `) ? value.slice(MARK.length + 1) : value;
+  }
+
+  #keyOf(address: Address): string {
+    return `${FOLDER}${this.name}/used/${address}`;
+  }
+
+  async #valueOf(key: string): Promise<string | undefined> {
+    return (await this.#keys.range({ key })).entries[0]?.value;
   }
 }
 

@@ -5,9 +5,11 @@ import { listed } from "../../allocator/base/listed.ts";
 import { inParallel } from "../../allocator/base/parallel.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type Address, fromNumber } from "../../allocator/ip/address.ts";
+import { type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import { type Pool, type PoolRecord, parseStoredPool, rangeOf } from "../../allocator/pool/pool.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
+import { NAMESPACE } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
+import { formerClaimName, isLeftOfImport } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
 import { differsFrom, poolOfNetwork } from "../../ipam-plugin/agent/claims/etcd/network-pool.ts";
 import type { RangeSet } from "../../ipam-plugin/cni/range-set.ts";
 import type { FormerNetwork, Used } from "./former-network.ts";
@@ -27,7 +29,9 @@ interface ImportParts {
   readonly clock: Pick<Clock, "sleep">;
   /** Makes the pool, and a claim with an address of it, by the rules of every other. Gives why not. */
   readonly makePool: (pool: PoolRecord) => Promise<string | undefined>;
-  readonly makeClaim: (name: string, address: Address) => Promise<string | undefined>;
+  readonly makeClaim: (claim: ClaimKey, address: Address) => Promise<string | undefined>;
+  /** Gives its address back. Gives why not. */
+  readonly releaseClaim: (claim: ClaimKey) => Promise<string | undefined>;
   /** Told of each address that is kept for a container. */
   readonly report: (used: Used) => void;
 }
@@ -38,6 +42,11 @@ interface Imported {
   readonly kept: number;
   /** Of the whole network. */
   readonly addresses: number;
+}
+
+interface Taking extends ReadNetwork {
+  /** An import before this one had marked keys. */
+  readonly hadMarks: boolean;
 }
 
 interface ReadNetwork {
@@ -100,12 +109,15 @@ export async function importNetwork(parts: ImportParts): Promise<Imported | Refu
   const read = await readNetwork(network, parts.store);
   if (isRefusal(read)) return read;
   const { pool, addresses } = read;
-  const refused = await ensurePool(parts, read);
-  if (refused !== undefined) return refused;
+  const first = await network.kept();
+  const refused = usedOf(first.used, read);
+  if (isRefusal(refused)) return refused; // before anything is made
+  const unmade = await ensurePool(parts, read);
+  if (unmade !== undefined) return unmade;
   const kept: Used[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     if (round > 0) await clock.sleep(SETTLE_MS);
-    const took = await takeOnce(parts, read);
+    const took = await takeOnce(parts, { ...read, hadMarks: first.marked.size > 0 });
     if (isRefusal(took)) return took;
     if (took.found === 0 && round > 0)
       return { pool: pool.name, kept: kept.length, addresses: sizeOf(addresses, kept) };
@@ -118,7 +130,7 @@ export async function importNetwork(parts: ImportParts): Promise<Imported | Refu
 /** `found`: addresses that were not Berth's yet. */
 async function takeOnce(
   parts: ImportParts,
-  read: ReadNetwork,
+  read: Taking,
 ): Promise<{ readonly found: number; readonly kept: readonly Used[] } | Refusal> {
   const { network } = parts;
   const { addresses } = read;
@@ -130,43 +142,88 @@ async function takeOnce(
   await inParallel(free, AT_ONCE, (address) => network.mark(address));
   const kept: Used[] = [];
   for (const one of own) {
-    const refused = await keep(parts, one);
+    const refused = (await keep(parts, one, read)) ?? (await settle(parts, one, kept));
     if (refused !== undefined) return refused;
-    if ((await network.mark(one.address, one)) === "marked") kept.push(one);
   }
   return { found: own.length + free.length, kept };
 }
 
-/** Not before it is known that it has what containers have. */
 async function ensurePool(
-  { network, makePool }: ImportParts,
-  read: ReadNetwork,
+  { makePool }: ImportParts,
+  { pool, isStored }: ReadNetwork,
 ): Promise<Refusal | undefined> {
-  const used = usedOf((await network.kept()).used, read);
-  if (isRefusal(used) || read.isStored) return isRefusal(used) ? used : undefined;
-  const why = await makePool(read.pool);
-  return why === undefined ? undefined : refuse("POOL_INVALID", why, { pool: read.pool.name });
+  const why = isStored ? undefined : await makePool(pool);
+  return why === undefined ? undefined : refuse("POOL_INVALID", why, { pool: pool.name });
 }
 
 /** Before the mark: if this breaks off in between, the next import finds the claim. */
 async function keep(
-  { network, store, makeClaim, report }: ImportParts,
+  parts: ImportParts,
   used: Used,
+  { hadMarks }: Pick<Taking, "hadMarks">,
 ): Promise<Refusal | undefined> {
+  const { network, store, makeClaim } = parts;
   const { address, container } = used;
   const name = formerClaimName({ network: network.name, containerID: container }, address);
   const held = await store.get("reservation", address);
   const holder = held === undefined || held.record.releasedAt !== undefined ? undefined : held.record.claim;
   if (holder?.name === name) return undefined;
   if (holder !== undefined) {
-    const words = `${address} has two holders: container ${container} by cni-ipam-etcd, and claim ${holder.namespace}/${holder.name}; stop one of the two, then import again`;
-    return refuse("ADDRESS_TAKEN", words, { address });
+    const left = await leftOf(parts, holder, address);
+    if (left === undefined || !hadMarks) return twoHolders(used, holder, left !== undefined);
+    const refused = await giveUp(parts, left);
+    if (refused !== undefined) return refused;
   }
-  const why = await makeClaim(name, address);
+  const why = await makeClaim({ namespace: NAMESPACE, name }, address);
   if (why !== undefined)
     return refuse("CLAIM_REFUSED", `${address} of container ${container}: ${why}`, { address });
-  report(used);
   return undefined;
+}
+
+/** From here on cni-ipam-etcd does not touch the address: unless its container ended just now, and another one may have it. */
+async function settle(parts: ImportParts, used: Used, kept: Used[]): Promise<Refusal | undefined> {
+  const { network, report } = parts;
+  const { address, container } = used;
+  if ((await network.mark(address, used)) === "marked") {
+    kept.push(used);
+    report(used);
+    return undefined;
+  }
+  if ((await network.containerOf(address)) === container) return undefined; // the next look takes it as it is now
+  const name = formerClaimName({ network: network.name, containerID: container }, address);
+  const left = await leftOf(parts, { namespace: NAMESPACE, name }, address);
+  return left && (await giveUp(parts, left));
+}
+
+/** The claim, if an import has made it for a container that has not begun again since. */
+async function leftOf(
+  { store }: ImportParts,
+  claim: ClaimKey,
+  address: Address,
+): Promise<ClaimKey | undefined> {
+  const seen = await store.get("claim", claimKey(claim));
+  return seen !== undefined && isLeftOfImport(seen.record, address) ? claim : undefined;
+}
+
+async function giveUp({ releaseClaim }: ImportParts, claim: ClaimKey): Promise<Refusal | undefined> {
+  const why = await releaseClaim(claim);
+  if (why === undefined) return undefined;
+  const key = claimKey(claim);
+  const words = `claim ${key} was made for a container that has ended, and was not released: ${why}; import again`;
+  return refuse("CLAIM_CHANGED", words, { claim: key });
+}
+
+/**
+ * A claim of an earlier import whose key is another container's was left by one that broke off: its container ended before the
+ * key was marked. But if no key is marked, somebody has deleted them, and both may run.
+ */
+function twoHolders({ address, container }: Used, holder: ClaimKey, isOfImport: boolean): Refusal {
+  const key = claimKey(holder);
+  const todo = isOfImport
+    ? `which keeps it for a container of an earlier import; stop container ${container}, or, if the other one has ended: berthctl --etcd URL release ${key}; then import again`
+    : "stop one of the two, then import again";
+  const words = `${address} has two holders: container ${container} by cni-ipam-etcd, and claim ${key}${isOfImport ? ", " : "; "}${todo}`;
+  return refuse("ADDRESS_TAKEN", words, { address });
 }
 
 function addressesOf(sets: readonly RangeSet[]): readonly Address[] | Refusal {

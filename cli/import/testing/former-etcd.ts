@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import { BerthError } from "../../../allocator/base/errors.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { PoolRecord } from "../../../allocator/pool/pool.ts";
+import type { WriteAnswer } from "../../../allocator/store/etcd/client.ts";
 import type {
   Change,
   ChangeResult,
@@ -24,6 +26,8 @@ export class FormerEtcd {
   readonly clock = new ManualClock();
   /** Happens before a change of a key. */
   changing = (_change: Change) => {};
+  /** The answers of changes do not come. */
+  isLosing = false;
   readonly #keys = new Map<string, KeyValue>();
   #revision = 0;
 
@@ -72,12 +76,13 @@ export class FormerEtcd {
       store: this.store,
       clock: { sleep: async () => {} },
       makePool: async (pool: PoolRecord) => void this.pools.set(pool.name, pool),
-      makeClaim: async (name: string, address: Address) => {
+      makeClaim: async ({ name }: Pick<Claim, "name">, address: Address) => {
         const holder = this.#holderOf(address);
         if (holder !== undefined) return `${address} is taken by ${holder.name}`;
         this.hold(name, address);
         return undefined;
       },
+      releaseClaim: async ({ name }: Pick<Claim, "name">) => void this.claims.delete(name),
       report: ({ address, container }: { readonly address: Address; readonly container: string }) =>
         void this.reported.push(`${address} ${container}`),
     };
@@ -114,11 +119,12 @@ export class FormerEtcd {
     return { cluster: "1", revision: this.#revision, entries, more: false };
   }
 
-  async #change(change: Change): Promise<{ readonly kind: "answer" } & ChangeResult> {
+  async #change(change: Change): Promise<WriteAnswer<ChangeResult>> {
     this.changing(change);
     const there = this.#keys.get(change.key);
     const done = (there?.modRevision ?? 0) === change.modRevision;
     if (done) this.#put(change.key, change.value ?? "");
+    if (this.isLosing) return { kind: "lost", error: new BerthError("STORE_UNAVAILABLE", "lost") };
     return { kind: "answer", done, revision: this.#revision, there: done ? undefined : there, unmet: false };
   }
 }

@@ -4,8 +4,9 @@
 import type { Context } from "../../../../allocator/cache/context.ts";
 import type { Address } from "../../../../allocator/ip/address.ts";
 import { release } from "../../../../allocator/lifecycle/release.ts";
+import type { Claim } from "../../../../allocator/model/claim.ts";
 import type { AttachmentKey, SandboxNotice } from "../claim-source.ts";
-import { containerName, NAMESPACE } from "./container-name.ts";
+import { containerName, isContainerName, NAMESPACE } from "./container-name.ts";
 
 type Container = Pick<AttachmentKey, "network" | "containerID">;
 
@@ -16,7 +17,18 @@ function formerName({ network, containerID }: Container): string {
 
 /** The name of the claim of one address that it gave. */
 export function formerClaimName(container: Container, address: Address): string {
-  return `${formerName(container)}-${address.replaceAll(/[.:]/g, "-")}`;
+  return `${formerName(container)}-${asName(address)}`;
+}
+
+/** Whether a claim is one of an import that keeps the address, and its container has not begun again with it. */
+export function isLeftOfImport({ name, handMade, binding }: Claim, address: Address): boolean {
+  const end = `-${asName(address)}`;
+  const isNamedSo = name.endsWith(end) && isContainerName(name.slice(0, -end.length));
+  return isNamedSo && handMade === true && binding === undefined;
+}
+
+function asName(address: Address): string {
+  return address.replaceAll(/[.:]/g, "-");
 }
 
 /** Whom the DEL is about of a container that was never attached here. */
