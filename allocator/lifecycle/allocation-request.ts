@@ -54,9 +54,9 @@ export interface AllocationRequest {
   readonly userRequested?: true;
 }
 
-/** A claim of the same namespace that another one takes over from (ADR 0021). */
+/** A claim of the same namespace, or several, that another one takes over from (ADR 0021). */
 export interface Predecessor {
-  readonly name: string;
+  readonly name: string | readonly string[];
   /** It was seen unused before it went, so that what it left may be taken although it does not cool yet. */
   readonly wasUnused: boolean;
 }

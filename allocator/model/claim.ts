@@ -124,8 +124,13 @@ export function claimKey(claim: ClaimKey): string {
 }
 
 /** Whether a claim of that name may go over to the claim with this key: only within a namespace. */
-export function isPredecessor(claim: ClaimKey, key: ClaimKey, takesOver: string | undefined): boolean {
-  return claim.name === takesOver && claim.namespace === key.namespace;
+export function isPredecessor(
+  claim: ClaimKey,
+  key: ClaimKey,
+  takesOver: string | readonly string[] | undefined,
+): boolean {
+  const isNamed = typeof takesOver === "object" ? takesOver.includes(claim.name) : claim.name === takesOver;
+  return isNamed && claim.namespace === key.namespace;
 }
 
 export const DEFAULT_RETENTION: Retention = { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null };

@@ -26,8 +26,8 @@ export interface AddressConstraints extends PoolConstraints {
   readonly isAsGiven?: true;
   /** Of the pools that would do, those that go with the pod's other interfaces; absent: all. */
   readonly within?: ReadonlySet<Pool>;
-  /** Name of the claim that it gets the entry from. */
-  readonly takesOver?: string;
+  /** Name of the claim that it gets the entry from, or of several. */
+  readonly takesOver?: string | readonly string[];
 }
 
 export interface Candidate {

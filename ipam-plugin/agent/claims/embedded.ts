@@ -51,7 +51,7 @@ import type {
   SandboxEnd,
   SandboxNotice,
 } from "./claim-source.ts";
-import { newClaimFor } from "./new-claim.ts";
+import { type FormerAddresses, newClaimFor, reserveFormer } from "./new-claim.ts";
 import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
@@ -67,6 +67,8 @@ export interface EmbeddedClaimsOptions {
   readonly bindsAtOnce?: boolean;
   /** Whether a claim of this pod that the view lacks is most likely not there: then making it is the proof. Absent: none is. */
   readonly isNew?: (pod: PodRef) => boolean;
+  /** Gives back, for this ADD, what its container had before this plugin was. Absent: none had anything. */
+  readonly former?: (request: AttachRequest) => Promise<FormerAddresses | undefined>;
   /** Resolves once the context's view has every record; until then nothing new is chosen. Absent: it has. */
   readonly whole?: Promise<void>;
 }
@@ -220,18 +222,16 @@ export class EmbeddedClaims implements ClaimSource {
     if (requestsAddress(asked) || annotations[ASSIGNED_CLAIM] !== undefined) return missing(request.pod);
     const { hasBlocks = () => false } = this.#options;
     if (request.pools.length === 0 || request.pools.some(hasBlocks)) return NO_CLAIM;
-    const allocation = newClaimFor(request, {
-      ...this.#options,
-      namespace,
-      annotations,
-      now: context.clock.now(),
-    });
+    const of = { ...this.#options, namespace, annotations, now: context.clock.now() };
+    const allocation = newClaimFor(request, of);
     if (isRefusal(allocation)) return allocation;
     // Its name is in use: what would be reserved beside that claim could never be this pod's.
     if (declined !== undefined) return ofWorkload(declined, request.pools);
     await this.#options.whole;
     // a claim that a review made meanwhile, for the next pod of the name, is not this one's to change
-    const got = await reserve(context, allocation, "nothing");
+    const former = await this.#options.former?.(request);
+    const again = former && (await reserveFormer(context, former, request, of));
+    const got = again ?? (await reserve(context, allocation, "nothing"));
     if (isRefusal(got)) return got;
     const { claim } = got;
     if (!sameSet(got.addresses, claim.record.addresses)) return changed(claim.key);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
+import type { Context } from "../../../allocator/cache/context.ts";
 import { requestFor } from "../../../allocator/demand/build-request.ts";
-import type { AllocationRequest } from "../../../allocator/lifecycle/allocation-request.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
+import type { AllocationRequest, Reserved } from "../../../allocator/lifecycle/allocation-request.ts";
+import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Binding } from "../../../allocator/model/claim.ts";
 import type { NamespaceState } from "../../../allocator/model/cluster-state.ts";
 import { networkNames } from "./claim-networks.ts";
@@ -35,6 +38,28 @@ export function newClaimFor(request: AttachRequest, of: Circumstances): Allocati
     now,
   });
   return isRefusal(allocation) ? allocation : { ...allocation, ...holdFor(request, of) };
+}
+
+/** What a container had before this plugin was, free now for its next claim. */
+export interface FormerAddresses {
+  /** Names of the claims that kept them. */
+  readonly claims: readonly string[];
+  readonly addresses: readonly Address[];
+}
+
+/** The claim that has them again; undefined: others have one of them already, or they do not suit the request. */
+export async function reserveFormer(
+  context: Context,
+  { claims, addresses }: FormerAddresses,
+  request: AttachRequest,
+  of: Circumstances,
+): Promise<Reserved | undefined> {
+  const allocation = newClaimFor({ ...request, addresses }, of);
+  if (isRefusal(allocation)) return undefined;
+  const constraints = { ...allocation.constraints, takesOver: claims };
+  const takesOver = { name: claims, wasUnused: false };
+  const got = await reserve(context, { ...allocation, constraints, takesOver }, "nothing");
+  return isRefusal(got) ? undefined : got;
 }
 
 /** Held for this pod, so that its next sandbox finds what an ADD that was given up has made. */

@@ -100,4 +100,14 @@ describe("EtcdClaims", () => {
     assert.deepEqual(former, [REQUEST.attachment]);
     assert.equal(scripted.reported.length, 0);
   });
+
+  it("gives that back also where the container had begun again with another address", async () => {
+    const { scripted, claims, former } = bench();
+    const notice = { claim: "default/c-1", pod: REQUEST.pod, attachment: REQUEST.attachment };
+    await claims.detached({ ...notice, remaining: notice });
+    assert.deepEqual(former, [], "it was an ADD that was given up");
+    await claims.detached(notice);
+    assert.deepEqual(former, [REQUEST.attachment]);
+    assert.equal(scripted.reported.length, 2);
+  });
 });

@@ -74,6 +74,8 @@ export class EtcdClaims implements ClaimSource {
     if (isFormerNotice(notice)) return await releaseFormer(notice.attachment);
     this.#unreported.delete(notice.claim);
     await this.#locks.run(notice.claim, () => claims.detached(notice));
+    // it may have begun with another address than an import kept for it
+    if (notice.remaining === undefined) await releaseFormer(notice.attachment);
   }
 
   async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {

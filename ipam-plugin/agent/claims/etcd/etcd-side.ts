@@ -22,7 +22,7 @@ import { isContainerName } from "./container-name.ts";
 import { EtcdClaims } from "./etcd-claims.ts";
 import { EtcdNetworks } from "./etcd-networks.ts";
 import { Fences } from "./fences.ts";
-import { releaseFormer } from "./former-containers.ts";
+import { FormerClaims, freeFormer, releaseFormer } from "./former-containers.ts";
 import { type InUse, isKeptIn } from "./in-use.ts";
 import { Presence } from "./presence.ts";
 
@@ -142,16 +142,18 @@ interface ClaimParts {
 
 function claimsOf({ node, clock, log }: EtcdSideOptions, parts: ClaimParts): EtcdClaims {
   const { context, inventory, presence, collector, whole } = parts;
+  const former = new FormerClaims(context.view);
   return new EtcdClaims({
     ...{ presence, clock, log },
     releaseFormer: async (container) => {
       await whole(); // which claims it has is known by the view
-      await releaseFormer(context, container);
+      await releaseFormer(context, former, container);
     },
     claims: new EmbeddedClaims({
       ...{ context, inventory, node },
       enqueueForGc: collector.enqueue.bind(collector),
       bindsAtOnce: true,
+      former: (request) => freeFormer(context, former, request),
       isNew: ({ name }) => isContainerName(name),
     }),
   });

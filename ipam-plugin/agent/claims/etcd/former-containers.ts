@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Containers whose addresses cni-ipam-etcd gave: `berthctl import` keeps each address by a claim of its own until the DEL of
 // the container comes to any host.
+import type { RecordCache } from "../../../../allocator/cache/cache.ts";
 import type { Context } from "../../../../allocator/cache/context.ts";
-import type { Address } from "../../../../allocator/ip/address.ts";
+import { type Address, familyOf } from "../../../../allocator/ip/address.ts";
 import { release } from "../../../../allocator/lifecycle/release.ts";
 import type { Claim } from "../../../../allocator/model/claim.ts";
-import type { AttachmentKey, SandboxNotice } from "../claim-source.ts";
+import type { AttachmentKey, AttachRequest, SandboxNotice } from "../claim-source.ts";
+import type { FormerAddresses } from "../new-claim.ts";
 import { containerName, isContainerName, NAMESPACE } from "./container-name.ts";
 
 type Container = Pick<AttachmentKey, "network" | "containerID">;
+
+/** The key of a claim of an import, and what its name begins with. */
+const OF_IMPORT = /^default\/(c-.*-[0-9a-f]{16})-[0-9a-f-]+$/;
 
 /** What the names of its claims begin with. cni-ipam-etcd did not write down which interface it was. */
 function formerName({ network, containerID }: Container): string {
@@ -42,13 +47,67 @@ export function isFormerNotice({ claim, attachment }: SandboxNotice): boolean {
   return claim === formerNotice(attachment).claim;
 }
 
+/** Claims that imports have made, by container: a view would have to be searched for them with each ADD. */
+export class FormerClaims {
+  readonly #keys = new Map<string, Set<string>>(); // what their names begin with -> claims
+
+  constructor(view: Pick<RecordCache, "claims" | "onChange">) {
+    for (const { key } of view.claims()) this.#note(key, true);
+    view.onChange("claim", (key, now) => this.#note(key, now !== undefined));
+  }
+
+  of(container: Container): readonly string[] {
+    return [...(this.#keys.get(formerName(container)) ?? [])];
+  }
+
+  #note(key: string, isThere: boolean): void {
+    const [, name] = OF_IMPORT.exec(key) ?? [];
+    if (name === undefined) return;
+    const keys = this.#keys.get(name) ?? new Set();
+    if (isThere) keys.add(key);
+    else keys.delete(key);
+    if (keys.size > 0) this.#keys.set(name, keys);
+    else this.#keys.delete(name);
+  }
+}
+
 /** Gives back all that it had in the network. Throws BerthError; then it is told again. */
-export async function releaseFormer(context: Context, container: Container): Promise<void> {
-  const own = `${NAMESPACE}/${formerName(container)}-`;
-  const keys = [...context.view.claims()].map(({ key }) => key).filter((key) => key.startsWith(own));
-  for (const key of keys) {
+export async function releaseFormer(
+  context: Context,
+  former: FormerClaims,
+  container: Container,
+): Promise<void> {
+  for (const key of former.of(container)) {
     const seen = await context.store.get("claim", key);
     // one that a container of that name got since is that one's
     if (seen?.record.handMade === true && seen.record.binding === undefined) await release(context, seen);
   }
+}
+
+/**
+ * Gives back what a container had that begins anew, as after a boot: it is to have that again, and nobody else told of its end.
+ * One address of each family, of the pools that serve it, and of what the runtime asks for. Undefined: there is none.
+ */
+export async function freeFormer(
+  context: Context,
+  former: FormerClaims,
+  { attachment, pools, families, addresses: asked }: AttachRequest,
+): Promise<FormerAddresses | undefined> {
+  const freed: { readonly name: string; readonly address: Address }[] = [];
+  for (const key of former.of(attachment)) {
+    const seen = await context.store.get("claim", key);
+    const [address] = seen?.record.addresses ?? [];
+    if (seen === undefined || address === undefined || !isLeftOfImport(seen.record, address)) continue;
+    const family = familyOf(address);
+    const suits =
+      pools.includes(context.view.poolOf(address)?.name ?? "") &&
+      families?.includes(family) !== false &&
+      (asked.length === 0 || asked.includes(address)) &&
+      freed.every((other) => familyOf(other.address) !== family);
+    if (suits && (await release(context, seen)) === "released")
+      freed.push({ name: seen.record.name, address });
+  }
+  if (freed.length === 0) return undefined;
+  const addresses = asked.length > 0 ? asked : freed.map(({ address }) => address);
+  return { claims: freed.map(({ name }) => name), addresses };
 }
