@@ -166,6 +166,16 @@ describe("a block of a node that was fenced", () => {
     assert.equal(bench.given(), "giving", "the journal has it of this Node object");
   });
 
+  it("is proven anew when its record is listed before the Node object, which is another one", async () => {
+    node.blockSource.own = undefined;
+    await bench.restart();
+    await bench.hear();
+    assert.equal(bench.given(), "giving", "the Node object is not known yet");
+    node.blockSource.own = madeAgain;
+    await bench.hear();
+    assert.equal(bench.given(), "unproven");
+  });
+
   it("is not proven by a write that the fence overtook", async () => {
     await fence(true);
     await fence(false);

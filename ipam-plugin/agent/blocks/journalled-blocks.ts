@@ -67,14 +67,20 @@ export class JournalledBlocks {
   /** Undefined: the journal says so already. */
   rowFor(block: OwnedBlock): JournalBlock | undefined {
     const row = this.of(block);
-    const isSame = row?.bootId === this.#bootId && row.nodeUID === this.#nodeUID;
+    const isSame = row?.bootId === this.#bootId && row.nodeUID === this.#nodeUIDOf(block);
     if (isSame && row.holes.join() === block.holes.join()) return undefined;
     return this.rowOf(block, row?.returningAt ?? 0);
   }
 
   /** The block as it is seen to be this node's now. */
   rowOf({ cidr, uid, pool, holes }: OwnedBlock, returningAt: number): JournalBlock {
-    return { cidr, uid, pool, holes, bootId: this.#bootId, nodeUID: this.#nodeUID, returningAt };
+    const nodeUID = this.#nodeUIDOf({ cidr, uid });
+    return { cidr, uid, pool, holes, bootId: this.#bootId, nodeUID, returningAt };
+  }
+
+  /** Blocks are listed before the Node object is: until then the journal's word about it stays, to be compared with that. */
+  #nodeUIDOf(block: Pick<OwnedBlock, "cidr" | "uid">): string {
+    return this.#nodeUID === "" ? (this.of(block)?.nodeUID ?? "") : this.#nodeUID;
   }
 
   /** The journal has it. */
