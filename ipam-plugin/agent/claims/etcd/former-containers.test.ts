@@ -47,8 +47,7 @@ async function keep(
   return name;
 }
 
-function claimsOn(world: World): EmbeddedClaims {
-  const former = new FormerClaims(world.cache);
+function claimsOn(world: World, former = new FormerClaims(world.cache)): EmbeddedClaims {
   return new EmbeddedClaims({
     ...optionsOf(world),
     bindsAtOnce: true,
@@ -62,8 +61,12 @@ function add(over: Partial<AttachRequest> = {}): AttachRequest {
   return { pod, attachment: X, pools: ["lan"], addresses: [], annotations: undefined, ...over };
 }
 
-async function given(world: World, request: AttachRequest): Promise<readonly string[]> {
-  const { addresses } = await assignedClaim(claimsOn(world), request);
+async function given(
+  world: World,
+  request: AttachRequest,
+  former?: FormerClaims,
+): Promise<readonly string[]> {
+  const { addresses } = await assignedClaim(claimsOn(world, former), request);
   return addresses.map(({ address }) => address).toSorted();
 }
 
@@ -89,6 +92,21 @@ describe("a container that begins again with the id that cni-ipam-etcd knew", ()
     ] as const)
       await keep(world, address, { id });
     assert.deepEqual(await given(world, add()), ["10.0.0.2"]);
+  });
+
+  it("has it when it is asked for again after an ADD that broke off between the two claims", async () => {
+    const pool = poolRecord("lan", "10.0.0.0/29", { cooldown: "1h" });
+    await using world = await openWorld({ pools: [pool] });
+    await keep(world, "10.0.0.5");
+    const former = new FormerClaims(world.cache);
+    assert.deepEqual((await freeFormer(world.context, former, add()))?.addresses, ["10.0.0.5"]);
+    assert.deepEqual(await names(world), []);
+    assert.deepEqual((await freeFormer(world.context, former, add()))?.addresses, ["10.0.0.5"]);
+    const eth1 = { ...X, interface: "eth1" };
+    assert.equal(await freeFormer(world.context, former, add({ attachment: eth1 })), undefined);
+    assert.deepEqual(await given(world, add(), former), ["10.0.0.5"]);
+    await releaseFormer(world.context, former, X);
+    assert.equal(await freeFormer(world.context, former, add()), undefined, "it has ended");
   });
 
   it("has any other where the pool or the runtime says so, and keeps the claim until its end is told", async () => {

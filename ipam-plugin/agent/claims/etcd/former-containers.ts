@@ -47,9 +47,16 @@ export function isFormerNotice({ claim, attachment }: SandboxNotice): boolean {
   return claim === formerNotice(attachment).claim;
 }
 
+/** What a claim of an import kept that is released by now. */
+interface Freed {
+  readonly name: string;
+  readonly address: Address;
+}
+
 /** Claims that imports have made, by container: a view would have to be searched for them with each ADD. */
 export class FormerClaims {
   readonly #keys = new Map<string, Set<string>>(); // what their names begin with -> claims
+  readonly #freed = new Map<string, readonly Freed[]>(); // name of a container's claim -> what was freed for it
 
   constructor(view: Pick<RecordCache, "claims" | "onChange">) {
     for (const { key } of view.claims()) this.#note(key, true);
@@ -58,6 +65,17 @@ export class FormerClaims {
 
   of(container: Container): readonly string[] {
     return [...(this.#keys.get(formerName(container)) ?? [])];
+  }
+
+  /** By an ADD before this one, which may have broken off before it had that again. */
+  freedFor(container: AttachmentKey): readonly Freed[] {
+    return this.#freed.get(containerName(container).name) ?? [];
+  }
+
+  noteFreed(container: AttachmentKey, freed: readonly Freed[]): void {
+    const { name } = containerName(container);
+    if (freed.length > 0) this.#freed.set(name, freed);
+    else this.#freed.delete(name);
   }
 
   #note(key: string, isThere: boolean): void {
@@ -75,8 +93,9 @@ export class FormerClaims {
 export async function releaseFormer(
   context: Context,
   former: FormerClaims,
-  container: Container,
+  container: AttachmentKey,
 ): Promise<void> {
+  former.noteFreed(container, []);
   for (const key of former.of(container)) {
     const seen = await context.store.get("claim", key);
     // one that a container of that name got since is that one's
@@ -93,7 +112,7 @@ export async function freeFormer(
   former: FormerClaims,
   { attachment, pools, families, addresses: asked }: AttachRequest,
 ): Promise<FormerAddresses | undefined> {
-  const freed: { readonly name: string; readonly address: Address }[] = [];
+  const freed = [...former.freedFor(attachment)];
   for (const key of former.of(attachment)) {
     const seen = await context.store.get("claim", key);
     const [address] = seen?.record.addresses ?? [];
@@ -104,8 +123,9 @@ export async function freeFormer(
       families?.includes(family) !== false &&
       (asked.length === 0 || asked.includes(address)) &&
       freed.every((other) => familyOf(other.address) !== family);
-    if (suits && (await release(context, seen)) === "released")
-      freed.push({ name: seen.record.name, address });
+    if (!suits || (await release(context, seen)) !== "released") continue;
+    freed.push({ name: seen.record.name, address });
+    former.noteFreed(attachment, freed);
   }
   if (freed.length === 0) return undefined;
   const addresses = asked.length > 0 ? asked : freed.map(({ address }) => address);
