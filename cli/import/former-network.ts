@@ -70,22 +70,25 @@ export class FormerNetwork {
     const key = this.#keyOf(address);
     const value = used === undefined ? MARK : `${MARK} ${used.container}`;
     const answer = await this.#keys.change({ key, modRevision: used?.revision ?? 0, value });
-    const isMarked = answer.kind === "lost" ? (await this.#valueOf(key)) === value : answer.done;
+    const isMarked = answer.kind === "lost" ? (await this.#entryOf(key))?.value === value : answer.done;
     return isMarked ? "marked" : "changed";
   }
 
-  /** Whose the address is now, marked or not. */
-  async containerOf(address: Address): Promise<string | undefined> {
-    const value = await this.#valueOf(this.#keyOf(address));
-    return value?.startsWith(`${MARK} `) ? value.slice(MARK.length + 1) : value;
+  /** Whose the address is now; undefined: nobody's. */
+  async at(address: Address): Promise<(Used & { readonly isMarked: boolean }) | undefined> {
+    const entry = await this.#entryOf(this.#keyOf(address));
+    if (entry === undefined || entry.value === MARK) return undefined;
+    const { value, modRevision: revision } = entry;
+    const isMarked = value.startsWith(`${MARK} `);
+    return { address, container: isMarked ? value.slice(MARK.length + 1) : value, revision, isMarked };
   }
 
   #keyOf(address: Address): string {
     return `${FOLDER}${this.name}/used/${address}`;
   }
 
-  async #valueOf(key: string): Promise<string | undefined> {
-    return (await this.#keys.range({ key })).entries[0]?.value;
+  async #entryOf(key: string) {
+    return (await this.#keys.range({ key })).entries[0];
   }
 }
 

@@ -81,6 +81,25 @@ describe("the import while containers come and go", () => {
     assert.deepEqual(etcd.reported, ["10.0.0.50 y"]);
   });
 
+  it("leaves it to nobody meanwhile, whichever container has it in the end", async () => {
+    const etcd = ending((after) => after.use("10.0.0.50", "y"));
+    let pauses = 0;
+    const sleep = async () => {
+      pauses++;
+      assert.deepEqual(etcd.given(), { [claimOf("y", "10.0.0.50")]: ["10.0.0.50"] });
+    };
+    assert.equal(granted(await importNetwork({ ...etcd.parts, clock: { sleep } })).kept, 1);
+    assert.equal(pauses, 1);
+    const twice = ending((after) => {
+      after.use("10.0.0.50", "y");
+      after.changing = ({ value }) => {
+        if (value === "berth y") after.end("10.0.0.50");
+      };
+    });
+    assert.equal(granted(await importNetwork(twice.parts)).kept, 0);
+    assert.deepEqual(twice.given(), {});
+  });
+
   it("leaves the claim of one that was written again, or has begun again at another host", async () => {
     const again = ending((after) => after.use("10.0.0.50", "x"));
     assert.equal(granted(await importNetwork(again.parts)).kept, 1);

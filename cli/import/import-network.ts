@@ -180,7 +180,10 @@ async function keep(
   return undefined;
 }
 
-/** From here on cni-ipam-etcd does not touch the address: unless its container ended just now, and another one may have it. */
+/**
+ * From here on cni-ipam-etcd does not touch the address: unless its container ended just now. Another one that has got it is
+ * kept at once: on a host that is switched others would be given it until the next look.
+ */
 async function settle(parts: ImportParts, used: Used, kept: Used[]): Promise<Refusal | undefined> {
   const { network, report } = parts;
   const { address, container } = used;
@@ -189,10 +192,13 @@ async function settle(parts: ImportParts, used: Used, kept: Used[]): Promise<Ref
     report(used);
     return undefined;
   }
-  if ((await network.containerOf(address)) === container) return undefined; // the next look takes it as it is now
+  const now = await network.at(address);
+  if (now?.container === container) return undefined; // the next look takes it as it is now
   const name = formerClaimName({ network: network.name, containerID: container }, address);
   const left = await leftOf(parts, { namespace: NAMESPACE, name }, address);
-  return left && (await giveUp(parts, left));
+  const refused = left && (await giveUp(parts, left));
+  if (refused !== undefined || now === undefined || now.isMarked) return refused;
+  return (await keep(parts, now, { hadMarks: false })) ?? (await settle(parts, now, kept));
 }
 
 /** The claim, if an import has made it for a container that has not begun again since. */
