@@ -56,6 +56,26 @@ describe("who waits for an address", () => {
     assert.deepEqual(waiting.refused("b"), { kind: "again", afterMs: 2_996 });
   });
 
+  it("looks with the others when it comes in the middle of that and waits for nothing else", () => {
+    const clock = new ManualClock();
+    const { waiting, later } = waitingOn(clock);
+    waiting.enter("a");
+    waiting.freed();
+    clock.advance(5);
+    waiting.freed(); // due in 2,996 ms
+    clock.advance(1_000);
+    later.length = 0;
+    waiting.park("b");
+    clock.advance(500);
+    waiting.freed();
+    assert.deepEqual(later, ["b in 1996"]);
+    clock.advance(1_496);
+    waiting.park("b");
+    assert.deepEqual(later, ["b in 1996"], "it looks once");
+    waiting.freed();
+    assert.deepEqual(later.slice(1), ["a in 3000", "b in 3000"]);
+  });
+
   it("is nobody's affair while nobody waits", () => {
     const { waiting, later } = waitingOn(new ManualClock());
     waiting.freed();

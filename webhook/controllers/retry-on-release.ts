@@ -34,6 +34,14 @@ export class Waiting {
     if (!this.#backoffs.has(key)) this.#backoffs.set(key, new Backoff(RETRY, random));
   }
 
+  /** After the attempt, instead of `refused`: it looks again when something is freed, and not because time has passed. */
+  park(key: string): void {
+    this.enter(key);
+    // the others' next look is planned already, and what is freed until then plans no other
+    const resync = this.#resyncAt - this.#deps.clock.monotonic();
+    if (resync > 0) this.#deps.later(key, resync);
+  }
+
   /** It has what it wants, or wants nothing any more. */
   leave(key: string): void {
     this.#backoffs.delete(key);

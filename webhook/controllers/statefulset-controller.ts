@@ -186,7 +186,7 @@ class Workloads {
     const { context, dialects } = this.#deps;
     const own = ownAnnotations(context.view, annotations, space, dialects);
     const isLeft = own.left.length > 0 || leftDefaults(context.view, space.annotations, dialects).length > 0;
-    if (isLeft) this.#elsewhere.enter(key);
+    if (isLeft) this.#elsewhere.park(key);
     else this.#elsewhere.leave(key);
     return own;
   }
