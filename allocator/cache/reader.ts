@@ -29,6 +29,8 @@ export interface RecordReader {
   poolOf(address: Address): Pool | undefined;
   /** By priority, highest first, then by name. */
   pools(): readonly Pool[];
+  /** As they are stored, those that cannot be used too. Absent: all can. */
+  poolRecords?(): Iterable<Stored<"pool">>;
   reservation(address: Address): Stored<"reservation"> | undefined;
   claim(key: string): Stored<"claim"> | undefined;
   /** All; of a selection: those of it at least. Each is made when its turn comes, so that nobody should have all at once. */

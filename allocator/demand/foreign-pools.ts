@@ -57,7 +57,10 @@ export function ownAnnotations(
   return { annotations: rest, namespace: space, left: [...left, ...leftWords(asked)] };
 }
 
-/** The same for those who do not know the pools. */
+/**
+ * The same for those who do not know the pools, and give up addresses by it. As long as one of these cannot be read, as a newer version may
+ * have written it, nothing of what they are asked about is known to be another system's.
+ */
 export function ownReader({
   view,
   dialects,
@@ -65,7 +68,25 @@ export function ownReader({
   readonly view: PoolView;
   readonly dialects?: Dialects | undefined;
 }): OwnReader {
-  return (annotations, namespace) => ownAnnotations(view, annotations, namespace, dialects);
+  return (annotations, namespace) => {
+    const own = ownAnnotations(view, annotations, namespace, dialects);
+    const isLess = own.left.length > 0 || own.namespace !== namespace;
+    if (!isLess || !hasUnreadable(view)) return own;
+    return ownAnnotations(view, annotations, namespace, withAllRead(dialects));
+  };
+}
+
+/** Each that is read at all is for Berth. */
+function withAllRead(dialects: Dialects = {}): Dialects {
+  return Object.fromEntries(
+    Object.entries(dialects).map(([system, choice]) => [system, choice === "own" ? "all" : choice]),
+  );
+}
+
+function hasUnreadable(view: PoolView): boolean {
+  const usable = new Set(view.pools().map(({ name }) => name));
+  for (const { key } of view.poolRecords?.() ?? []) if (!usable.has(key)) return true;
+  return false;
 }
 
 /** Families in other systems' words are of the first interface: where nothing asks Berth for that, it is that system's. */

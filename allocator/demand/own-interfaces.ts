@@ -25,7 +25,7 @@ import { leftWords } from "./left-words.ts";
 import { namesOwnIn } from "./named-in-text.ts";
 import { withOwnMacs } from "./own-macs.ts";
 
-export type PoolView = Pick<RecordReader, "pools" | "poolOf">;
+export type PoolView = Pick<RecordReader, "pools" | "poolOf" | "poolRecords">;
 
 /** Whose annotations they are: of a pod in the namespace. */
 interface Place {

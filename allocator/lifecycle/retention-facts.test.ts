@@ -11,6 +11,7 @@ import {
 } from "../../test/support/fixtures.ts";
 import type { Labels } from "../base/ports.ts";
 import { ownReader } from "../demand/foreign-pools.ts";
+import type { OwnReader } from "../manifest/pod-claim.ts";
 import type { Claim } from "../model/claim.ts";
 import type { ClusterState, PodState, WorkloadAnswer } from "../model/cluster-state.ts";
 import { OWN_OF_EACH } from "../model/dialect.ts";
@@ -325,6 +326,20 @@ describe("gatherFacts", () => {
     assert.equal(await fenced(used), true);
     assert.equal(await fenced({ binding: bindingTo("mysql-0", "y") }), false);
     assert.equal(await fenced(bare), false);
+  });
+
+  it("gives nothing up by another system's words as long as a pool cannot be read", async () => {
+    const broken = { ...DB_POOL, name: "newer", spec: { ...DB_POOL.spec, ranges: [] } };
+    const view = viewOf({ pools: [DB_POOL, broken] });
+    const ownerBy = async (own: OwnReader, world: ClusterState) =>
+      (await observeOwner(claimRecord({ ...used, identity: ordinal }), world, own)).owner;
+    assert.equal(await ownerBy(ownReader({ view, dialects: OWN_OF_EACH }), asking(elsewhere)), "needed");
+    assert.equal(
+      await ownerBy(ownReader({ view, dialects: OWN_OF_EACH }), inventory([plain], mute)),
+      "deleted",
+    );
+    const none = { ...OWN_OF_EACH, calico: "none" } as const;
+    assert.equal(await ownerBy(ownReader({ view, dialects: none }), asking(elsewhere)), "deleted");
   });
 
   for (const [outcome, title, claim, world] of rows) {
