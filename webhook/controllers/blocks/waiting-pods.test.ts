@@ -50,6 +50,18 @@ describe("a pod that waits for an address of its network's pool", () => {
     assert.deepEqual(await ofA({ pools, pods: { served }, waitedMs: 30_000 }), { open: "1" }, "it has them");
   });
 
+  it("counts beyond what others use at all of their interfaces, once it has waited in vain", async () => {
+    const pools = [web({ default: true, blockSize: SINGLES }, "open", "10.4.0.0/24")];
+    const served = { ...beside("one"), status: { podIPs: [{ ip: "10.4.0.1" }] } };
+    const status = { node: "a", used: 1 };
+    const blocks = ["10.4.0.1/32", "10.4.0.2/32"].map((cidr) => ({ cidr, pool: "open", status }));
+    const plain = { pools, pods: { served, waits: on("a") }, blocks };
+    assert.deepEqual(await ofA(plain), { open: "2" }, "it may be one of those that are used");
+    assert.deepEqual(await ofA({ ...plain, waitedMs: 5_000 }), { open: "3" });
+    const pods = { served, waits: beside("one") };
+    assert.deepEqual(await ofA({ pools, pods, blocks, waitedMs: 5_000 }), { open: "4" });
+  });
+
   it("counts for both interfaces for a pool that names both networks", async () => {
     const both = web({ networks: ["net", "line"], blockSize: SINGLES }, "both", "10.5.0.0/24");
     const pods = { waits: beside("line") };

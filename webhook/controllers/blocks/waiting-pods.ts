@@ -6,10 +6,11 @@ import type { Pool } from "../../../allocator/pool/pool.ts";
 import { type ChoiceInput, choosePools, isOpenTo } from "../../../allocator/pool/pool-choice.ts";
 import { isOnNetwork } from "../../../allocator/pool/pool-networks.ts";
 
-/** A pool, by its name, that a pod needs an address of, perhaps for another interface than the first. */
+/** A pool, by its name, that a pod needs an address of. */
 interface Home {
   readonly pool: string;
   readonly family: Family;
+  /** Beyond what agents say is used: for another interface than the first, or after the pod has waited in vain. */
   readonly isFurther: boolean;
 }
 
@@ -91,7 +92,7 @@ export function homesOfWaiting(
     return at(chosen, n + 1, true);
   });
   const others = pod.asksNothing ? perhapsServing(pools, pod, wait) : [];
-  const all = [...at(counted, 0, false), ...further, ...others];
+  const all = [...at(counted, 0, isInVain(wait)), ...further, ...others];
   const keyOf = ({ home: { pool, family }, interface: n }: HomeAt) => `${pool}/${family}/${n}`;
   return [...new Map(all.reverse().map((one) => [keyOf(one), one.home])).values()];
 }
@@ -111,13 +112,18 @@ function at(chosen: readonly Chosen[], n: number, isFurther: boolean): readonly 
  * Berth, so only where one address beside the first has not helped is there one for each of them.
  */
 function perhapsServing(pools: readonly Pool[], pod: WaitingPod, wait: Wait): readonly HomeAt[] {
-  if (wait !== "in vain" && wait !== "long in vain") return [];
+  if (!isInVain(wait)) return [];
   const { length } = pod.further;
   const most = wait === "long in vain" ? length : Math.min(1, length);
   const forAny = pools.filter(({ spec }) => spec.networks === undefined);
   const rest = Array.from({ length: most }, (_, n) => at(openTo(forAny, pod.input), n + 1, true));
   const mayBeFirst = pools.filter((pool) => mayServeFirst(pool, pod));
-  return [...at(openTo(mayBeFirst, pod.input), 0, length > 0), ...rest.flat()];
+  return [...at(openTo(mayBeFirst, pod.input), 0, true), ...rest.flat()];
+}
+
+/** It has no address yet for its first interface either, or it would have shown one by now. */
+function isInVain(wait: Wait): boolean {
+  return wait === "in vain" || wait === "long in vain";
 }
 
 interface Chosen {
