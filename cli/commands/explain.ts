@@ -19,8 +19,8 @@ import { type AddressReport, addressReportOf, describeAddress } from "../explain
 import { type DryRunner, ManifestDryRun } from "../explain/dry-run.ts";
 import { rowOf } from "../explain/forecast-rows.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
-import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import { missingPod } from "../explain/missing-pod.ts";
+import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";

@@ -12,7 +12,7 @@ import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import { KnownEtcds } from "../../ipam-plugin/agent/journal/known-etcds.ts";
-import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
+import { bootTime, RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { type CleanupStack, withCleanup } from "../../system/shutdown.ts";
@@ -71,8 +71,9 @@ async function assemble(
   const journal = new Journal(database);
   await journal.id(random);
   const beats = options.beatMs === undefined ? {} : { beatMs: options.beatMs };
+  const bootedAt = await bootTime(linuxHost);
   const etcd = new EtcdSides({
-    ...{ access, node, clock, random, log, metrics, ...beats },
+    ...{ access, bootedAt, node, clock, random, log, metrics, ...beats },
     journal: () => journal.knownId() ?? "",
     rules: { certificates: options.certificates ?? CERTIFICATES, provenOnly: false },
     journalled: new KnownEtcds<EtcdAccess>(database),

@@ -29,7 +29,7 @@ import { linuxHost } from "./journal/host.ts";
 import type { HostLocalLeases } from "./journal/host-local-leases.ts";
 import { Journal } from "./journal/journal.ts";
 import { KnownEtcds } from "./journal/known-etcds.ts";
-import { isStillThere, type RecordOf, type RuntimeRecords } from "./journal/runtime-records.ts";
+import { bootTime, isStillThere, type RecordOf, type RuntimeRecords } from "./journal/runtime-records.ts";
 import type { UnreadRecords } from "./journal/unread-records.ts";
 import { gaugeOf } from "./metrics.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
@@ -198,6 +198,7 @@ async function etcdsOf(options: NodeAgentOptions, others: NodeClaims): Promise<E
   const journal = new Journal(database);
   return new EtcdSides({
     ...options,
+    bootedAt: await bootTime(linuxHost),
     others,
     journal: () => journal.knownId() ?? "",
     rules: { certificates, provenOnly: true },

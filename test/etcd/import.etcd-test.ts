@@ -116,18 +116,6 @@ if (havePartsOrSkip(["etcd"])) {
       assert.match(await reported(0, "check"), /^ok/);
     });
 
-    it("has the same address when it begins again, as after a boot, and gives it back then", async () => {
-      const [id, address] = [...old][2] as [string, string];
-      const { host, sandbox } = container(0, id);
-      assert.deepEqual(addressesIn(await host.runtime.add(sandbox)), [`${address}/24`]);
-      await host.runtime.detach(sandbox);
-      const other = container(1, randomBytes(32).toString("hex"));
-      const next = await eventually("an address", async () =>
-        addressesIn(await other.host.runtime.add(other.sandbox)).at(0),
-      );
-      assert.equal(next, `${address}/24`);
-    });
-
     it("refuses, naming both, what a container of each has", async () => {
       await former.write(FULL[11] ?? "", "twice");
       assert.match(

@@ -48,6 +48,12 @@ describe("a pod that waits for an address of its network's pool", () => {
     assert.deepEqual(await ofA({ pools, pods, waitedMs: 30_000 }), { open: "4" });
     const served = { ...pods.waits, status: { podIPs: [{ ip: "10.4.0.9" }] } };
     assert.deepEqual(await ofA({ pools, pods: { served }, waitedMs: 30_000 }), { open: "1" }, "it has them");
+    const many = { waits: beside("one,two,three,four,five,six") };
+    assert.deepEqual(
+      await ofA({ pools, pods: many, waitedMs: 30_000 }),
+      { open: "4" },
+      "anybody may name networks",
+    );
   });
 
   it("counts beyond what others use at all of their interfaces, once it has waited in vain", async () => {

@@ -36,6 +36,12 @@ const IN_VAIN_MS = 5_000;
 /** Where pods have addresses from elsewhere, one that is slow to start does not wait for Berth. Elsewhere it has failed twice by then. */
 const SLOW_MS = 30_000;
 
+/**
+ * Of one pod's further interfaces whose networks nobody knows: anybody may name networks that are not there, and would have a node
+ * hold as many addresses.
+ */
+const MOST_FURTHER = 3;
+
 /** How long pods have been waiting for an address, as one process has seen it. It only decides of which pools nodes get addresses. */
 export class WaitingPods {
   readonly #monotonic: () => number;
@@ -113,8 +119,7 @@ function at(chosen: readonly Chosen[], n: number, isFurther: boolean): readonly 
  */
 function perhapsServing(pools: readonly Pool[], pod: WaitingPod, wait: Wait): readonly HomeAt[] {
   if (!isInVain(wait)) return [];
-  const { length } = pod.further;
-  const most = wait === "long in vain" ? length : Math.min(1, length);
+  const most = Math.min(wait === "long in vain" ? MOST_FURTHER : 1, pod.further.length);
   const forAny = pools.filter(({ spec }) => spec.networks === undefined);
   const rest = Array.from({ length: most }, (_, n) => at(openTo(forAny, pod.input), n + 1, true));
   const mayBeFirst = pools.filter((pool) => mayServeFirst(pool, pod));

@@ -22,8 +22,8 @@ const AWAY = new BerthError("STORE_UNAVAILABLE", "etcd at http://a:2379 cannot b
 function bench() {
   const scripted = new ScriptedClaims();
   const presence = { isOwn: true };
-  const former: AttachmentKey[] = [];
-  const releaseFormer = async (container: AttachmentKey) => void former.push(container);
+  const former: { container: AttachmentKey; isKnown: boolean }[] = [];
+  const releaseFormer = async (end: (typeof former)[number]) => void former.push(end);
   const deps = { presence, releaseFormer, clock: new ManualClock(), log: noopLogger };
   const claims = new EtcdClaims({ claims: scripted, ...deps });
   return { scripted, presence, claims, former };
@@ -97,7 +97,7 @@ describe("EtcdClaims", () => {
   it("gives back what cni-ipam-etcd gave when the end of its container is told", async () => {
     const { scripted, claims, former } = bench();
     await claims.detached(formerNotice(REQUEST.attachment));
-    assert.deepEqual(former, [REQUEST.attachment]);
+    assert.deepEqual(former, [{ container: REQUEST.attachment, isKnown: false }]);
     assert.equal(scripted.reported.length, 0);
   });
 
@@ -107,7 +107,7 @@ describe("EtcdClaims", () => {
     await claims.detached({ ...notice, remaining: notice });
     assert.deepEqual(former, [], "it was an ADD that was given up");
     await claims.detached(notice);
-    assert.deepEqual(former, [REQUEST.attachment]);
+    assert.deepEqual(former, [{ container: REQUEST.attachment, isKnown: true }]);
     assert.equal(scripted.reported.length, 2);
   });
 });

@@ -28,7 +28,8 @@ interface EtcdClaimsOptions {
   readonly claims: ClaimSource;
   readonly presence: Pick<Presence, "isOwn">;
   /** Gives back what cni-ipam-etcd gave to a container that has ended. */
-  readonly releaseFormer: (container: AttachmentKey) => Promise<void>;
+  /** `isKnown`: the container had been attached here. */
+  readonly releaseFormer: (end: { container: AttachmentKey; isKnown: boolean }) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -71,11 +72,12 @@ export class EtcdClaims implements ClaimSource {
 
   async detached(notice: SandboxEnd): Promise<void> {
     const { claims, releaseFormer } = this.#options;
-    if (isFormerNotice(notice)) return await releaseFormer(notice.attachment);
+    const container = notice.attachment;
+    if (isFormerNotice(notice)) return await releaseFormer({ container, isKnown: false });
     this.#unreported.delete(notice.claim);
     await this.#locks.run(notice.claim, () => claims.detached(notice));
     // it may have begun with another address than an import kept for it
-    if (notice.remaining === undefined) await releaseFormer(notice.attachment);
+    if (notice.remaining === undefined) await releaseFormer({ container, isKnown: true });
   }
 
   async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {

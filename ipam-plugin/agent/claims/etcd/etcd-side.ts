@@ -36,6 +36,8 @@ export interface EtcdSideOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** When this host booted, in milliseconds since 1970; absent or 0: it is not known. */
+  readonly bootedAt?: number;
   /** How often the host says that it is there; BEAT_MS if absent. */
   readonly beatMs?: number;
   /** For tests: in place of gRPC. */
@@ -140,14 +142,14 @@ interface ClaimParts {
   readonly whole: () => Promise<void>;
 }
 
-function claimsOf({ node, clock, log }: EtcdSideOptions, parts: ClaimParts): EtcdClaims {
+function claimsOf({ node, clock, log, bootedAt = 0 }: EtcdSideOptions, parts: ClaimParts): EtcdClaims {
   const { context, inventory, presence, collector, whole } = parts;
-  const former = new FormerClaims(context.view);
+  const former = new FormerClaims(context.view, bootedAt);
   return new EtcdClaims({
     ...{ presence, clock, log },
-    releaseFormer: async (container) => {
+    releaseFormer: async (end) => {
       await whole(); // which claims it has is known by the view
-      await releaseFormer(context, former, container);
+      await releaseFormer(context, former, end);
     },
     claims: new EmbeddedClaims({
       ...{ context, inventory, node },

@@ -47,7 +47,12 @@ async function keep(
   return name;
 }
 
-function claimsOn(world: World, former = new FormerClaims(world.cache)): EmbeddedClaims {
+/** The host boots so much later than the world begins. */
+function formerIn(world: World, bootsAfterMs = 3_600_000): FormerClaims {
+  return new FormerClaims(world.cache, world.clock.now() + bootsAfterMs);
+}
+
+function claimsOn(world: World, former = formerIn(world)): EmbeddedClaims {
   return new EmbeddedClaims({
     ...optionsOf(world),
     bindsAtOnce: true,
@@ -98,14 +103,14 @@ describe("a container that begins again with the id that cni-ipam-etcd knew", ()
     const pool = poolRecord("lan", "10.0.0.0/29", { cooldown: "1h" });
     await using world = await openWorld({ pools: [pool] });
     await keep(world, "10.0.0.5");
-    const former = new FormerClaims(world.cache);
+    const former = formerIn(world);
     assert.deepEqual((await freeFormer(world.context, former, add()))?.addresses, ["10.0.0.5"]);
     assert.deepEqual(await names(world), []);
     assert.deepEqual((await freeFormer(world.context, former, add()))?.addresses, ["10.0.0.5"]);
     const eth1 = { ...X, interface: "eth1" };
     assert.equal(await freeFormer(world.context, former, add({ attachment: eth1 })), undefined);
     assert.deepEqual(await given(world, add(), former), ["10.0.0.5"]);
-    await releaseFormer(world.context, former, X);
+    await releaseFormer(world.context, former, { container: X, isKnown: false });
     assert.equal(await freeFormer(world.context, former, add()), undefined, "it has ended");
   });
 
@@ -115,8 +120,21 @@ describe("a container that begins again with the id that cni-ipam-etcd knew", ()
     const asked = add({ addresses: addrs("10.0.0.2") });
     assert.deepEqual(await given(world, asked), ["10.0.0.2"]);
     assert.deepEqual(await names(world), [...left, containerName(X).name].toSorted());
-    await releaseFormer(world.context, new FormerClaims(world.cache), X);
+    await releaseFormer(world.context, formerIn(world), { container: X, isKnown: false });
     assert.deepEqual(await names(world), [containerName(X).name]);
+  });
+
+  it("has another one for an interface that joins while the container may be up, and keeps the one that it has", async () => {
+    await using world = await openWorld({ pools: [LAN] });
+    const left = await keep(world, "10.0.0.5");
+    const former = formerIn(world, 599_000);
+    const eth1 = { ...X, interface: "eth1" };
+    const other = await given(world, add({ attachment: eth1, families: ["IPv4"] }), former);
+    assert.notDeepEqual(other, ["10.0.0.5"]);
+    await releaseFormer(world.context, former, { container: eth1, isKnown: true });
+    assert.ok((await names(world)).includes(left));
+    await releaseFormer(world.context, former, { container: X, isKnown: false });
+    assert.ok(!(await names(world)).includes(left));
   });
 
   it("has nothing that another container had", async () => {
@@ -131,12 +149,12 @@ describe("claims of an import", () => {
   it("are known by their container as they come and go", async () => {
     await using world = await openWorld({ pools: [LAN] });
     const name = await keep(world, "10.0.0.5");
-    const former = new FormerClaims(world.cache);
+    const former = formerIn(world);
     assert.deepEqual(former.of(X), [`default/${name}`]);
     await keep(world, "fd00::5");
     assert.equal(former.of(X).length, 2);
     assert.deepEqual(former.of({ ...X, network: "yard" }), []);
-    await releaseFormer(world.context, former, X);
+    await releaseFormer(world.context, former, { container: X, isKnown: false });
     await world.settle();
     assert.deepEqual(former.of(X), []);
   });

@@ -6,6 +6,7 @@ import type { Context } from "../../../../allocator/cache/context.ts";
 import { type Address, familyOf } from "../../../../allocator/ip/address.ts";
 import { release } from "../../../../allocator/lifecycle/release.ts";
 import type { Claim } from "../../../../allocator/model/claim.ts";
+import type { Stored } from "../../../../allocator/store/store.ts";
 import type { AttachmentKey, AttachRequest, SandboxNotice } from "../claim-source.ts";
 import type { FormerAddresses } from "../new-claim.ts";
 import { containerName, isContainerName, NAMESPACE } from "./container-name.ts";
@@ -53,18 +54,33 @@ interface Freed {
   readonly address: Address;
 }
 
+/** By as much the clocks of two hosts may differ. */
+const CLOCKS_DIFFER_MS = 600_000;
+
 /** Claims that imports have made, by container: a view would have to be searched for them with each ADD. */
 export class FormerClaims {
   readonly #keys = new Map<string, Set<string>>(); // what their names begin with -> claims
   readonly #freed = new Map<string, readonly Freed[]>(); // name of a container's claim -> what was freed for it
 
-  constructor(view: Pick<RecordCache, "claims" | "onChange">) {
+  readonly #bootedAt: number;
+
+  /** `bootedAt`: milliseconds since 1970; 0, it is not known. */
+  constructor(view: Pick<RecordCache, "claims" | "onChange">, bootedAt: number) {
+    this.#bootedAt = bootedAt;
     for (const { key } of view.claims()) this.#note(key, true);
     view.onChange("claim", (key, now) => this.#note(key, now !== undefined));
   }
 
   of(container: Container): readonly string[] {
     return [...(this.#keys.get(formerName(container)) ?? [])];
+  }
+
+  /**
+   * Whether the claim is older than this host's boot, so that no container of before is up here. Which interface of it has the address
+   * nobody wrote down: as long as it may be up, another interface of it neither takes the address nor frees it.
+   */
+  isOfEarlierBoot({ createdAt }: Stored<"claim">): boolean {
+    return createdAt + CLOCKS_DIFFER_MS < this.#bootedAt;
   }
 
   /** By an ADD before this one, which may have broken off before it had that again. */
@@ -89,22 +105,26 @@ export class FormerClaims {
   }
 }
 
-/** Gives back all that it had in the network. Throws BerthError; then it is told again. */
+/**
+ * Gives back what it had in the network: all, as the end of a container that was never attached here is told; or what it cannot have
+ * any more. Throws BerthError; then it is told again.
+ */
 export async function releaseFormer(
   context: Context,
   former: FormerClaims,
-  container: AttachmentKey,
+  { container, isKnown }: { readonly container: AttachmentKey; readonly isKnown: boolean },
 ): Promise<void> {
   former.noteFreed(container, []);
   for (const key of former.of(container)) {
     const seen = await context.store.get("claim", key);
+    if (seen === undefined || (isKnown && !former.isOfEarlierBoot(seen))) continue;
     // one that a container of that name got since is that one's
-    if (seen?.record.handMade === true && seen.record.binding === undefined) await release(context, seen);
+    if (seen.record.handMade === true && seen.record.binding === undefined) await release(context, seen);
   }
 }
 
 /**
- * Gives back what a container had that begins anew, as after a boot: it is to have that again, and nobody else told of its end.
+ * Gives back what a container had that begins anew after a boot: it is to have that again, and nobody else told of its end.
  * One address of each family, of the pools that serve it, and of what the runtime asks for. Undefined: there is none.
  */
 export async function freeFormer(
@@ -117,6 +137,7 @@ export async function freeFormer(
     const seen = await context.store.get("claim", key);
     const [address] = seen?.record.addresses ?? [];
     if (seen === undefined || address === undefined || !isLeftOfImport(seen.record, address)) continue;
+    if (!former.isOfEarlierBoot(seen)) continue;
     const family = familyOf(address);
     const suits =
       pools.includes(context.view.poolOf(address)?.name ?? "") &&
