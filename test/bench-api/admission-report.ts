@@ -8,7 +8,7 @@ import { type Histogram, limitOf, meanOf, together } from "./histogram.ts";
 /** `noop`: shown to a webhook that does nothing; `again`: its claim exists, as an ordinal's does. */
 export type PodKind = "noop" | "new" | "again";
 
-export interface AdmissionLane {
+export interface AdmissionLoad {
   readonly kind: PodKind;
   /** Pods in a second, as they were due. */
   readonly perSecond: number;
@@ -32,18 +32,18 @@ const NAMES: Readonly<Record<PodKind, string>> = {
 };
 
 /** The figure of what was measured. */
-export function reportAdmission(lanes: readonly AdmissionLane[]): Figure {
-  const rows = lanes.map((lane) => {
-    const waits = together(lane.rounds.map((round) => round.waits));
-    const { p50, p99 } = summarise(lane.rounds.flatMap(({ times }) => times));
+export function reportAdmission(loads: readonly AdmissionLoad[]): Figure {
+  const rows = loads.map((load) => {
+    const waits = together(load.rounds.map((round) => round.waits));
+    const { p50, p99 } = summarise(load.rounds.flatMap(({ times }) => times));
     return [
-      NAMES[lane.kind],
-      String(lane.perSecond),
-      formatNumber(median(lane.rounds.map(({ reached }) => reached))),
-      String(refusedOf(lane)),
-      formatNumber(meanMs(lane)),
-      formatNumber(overNoop(lane, lanes)),
-      lane.kind === "noop" ? "-" : formatNumber(checkMs(lane)),
+      NAMES[load.kind],
+      String(load.perSecond),
+      formatNumber(median(load.rounds.map(({ reached }) => reached))),
+      String(refusedOf(load)),
+      formatNumber(meanMs(load)),
+      formatNumber(overNoop(load, loads)),
+      load.kind === "noop" ? "-" : formatNumber(checkMs(load)),
       ...[0.005, 0.025, 0.1].map((limit) => partWithin(waits, limit)),
       limitText(limitOf(waits, 0.99)),
       formatNumber(p50),
@@ -76,37 +76,37 @@ export function reportAdmission(lanes: readonly AdmissionLane[]): Figure {
         rows,
       },
     ],
-    plots: [plotOf(lanes)],
+    plots: [plotOf(loads)],
     goals: [],
-    data: lanes.map((lane) => ({
-      ...{ kind: lane.kind, perSecond: lane.perSecond, meanMs: meanMs(lane) },
-      overNoopMs: overNoop(lane, lanes),
-      ...(lane.kind === "noop" ? {} : { checkMs: checkMs(lane) }),
-      refused: refusedOf(lane),
-      reached: lane.rounds.map(({ reached }) => reached),
-      waits: lane.rounds.map(({ waits }) => waits),
-      times: summarise(lane.rounds.flatMap(({ times }) => times)),
+    data: loads.map((load) => ({
+      ...{ kind: load.kind, perSecond: load.perSecond, meanMs: meanMs(load) },
+      overNoopMs: overNoop(load, loads),
+      ...(load.kind === "noop" ? {} : { checkMs: checkMs(load) }),
+      refused: refusedOf(load),
+      reached: load.rounds.map(({ reached }) => reached),
+      waits: load.rounds.map(({ waits }) => waits),
+      times: summarise(load.rounds.flatMap(({ times }) => times)),
     })),
   };
 }
 
 /** The median of the rounds' means. */
-function meanMs({ rounds }: AdmissionLane): number {
+function meanMs({ rounds }: AdmissionLoad): number {
   return median(rounds.map(({ waits }) => 1000 * meanOf(waits)));
 }
 
-function refusedOf({ rounds }: AdmissionLane): number {
+function refusedOf({ rounds }: AdmissionLoad): number {
   return rounds.reduce((sum, { refused }) => sum + refused, 0);
 }
 
-function checkMs({ rounds }: AdmissionLane): number {
+function checkMs({ rounds }: AdmissionLoad): number {
   return median(rounds.map(({ checks }) => 1000 * meanOf(checks)));
 }
 
 /** By how much a round's mean is above that of the no-op in the same round; the median of the rounds. */
-export function overNoop(lane: AdmissionLane, lanes: readonly AdmissionLane[]): number {
-  const noop = lanes.find(({ kind, perSecond }) => kind === "noop" && perSecond === lane.perSecond);
-  const over = lane.rounds.map(({ waits }, i) => {
+export function overNoop(load: AdmissionLoad, loads: readonly AdmissionLoad[]): number {
+  const noop = loads.find(({ kind, perSecond }) => kind === "noop" && perSecond === load.perSecond);
+  const over = load.rounds.map(({ waits }, i) => {
     const beside = noop?.rounds[i]?.waits;
     return beside === undefined ? Number.NaN : 1000 * (meanOf(waits) - meanOf(beside));
   });
@@ -121,8 +121,8 @@ function limitText(seconds: number): string {
   return Number.isFinite(seconds) ? `${formatFixed(seconds * 1000, 0)} ms` : "more";
 }
 
-function plotOf(lanes: readonly AdmissionLane[]): Plot {
-  const rates = [...new Set(lanes.map(({ perSecond }) => perSecond))];
+function plotOf(loads: readonly AdmissionLoad[]): Plot {
+  const rates = [...new Set(loads.map(({ perSecond }) => perSecond))];
   const kinds = ["noop", "new", "again"] as const;
   const svg = barChart({
     title: "What the API server waits for the webhook, mean",
@@ -133,8 +133,8 @@ function plotOf(lanes: readonly AdmissionLane[]): Plot {
     series: kinds.map((kind) => ({
       name: NAMES[kind],
       values: rates.map((rate) => {
-        const lane = lanes.find((one) => one.kind === kind && one.perSecond === rate);
-        return lane && meanMs(lane);
+        const load = loads.find((one) => one.kind === kind && one.perSecond === rate);
+        return load && meanMs(load);
       }),
     })),
   });

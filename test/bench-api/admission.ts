@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Figure } from "../bench/figure.ts";
 import { openLoop } from "../bench/load.ts";
 import { addNoopWebhook, admissionTimes, NOOP_NAMESPACE, openAdmissionPlane } from "./admission-plane.ts";
-import { type AdmissionLane, type PodKind, reportAdmission } from "./admission-report.ts";
+import { type AdmissionLoad, type PodKind, reportAdmission } from "./admission-report.ts";
 import type { ApiSetup } from "./api-setup.ts";
 import { NAMESPACE, POOL } from "./contender.ts";
 import { between } from "./histogram.ts";
@@ -32,17 +32,17 @@ const TAKEN = 100;
 const STICKY = { "berth.dev/pools": POOL, "berth.dev/sticky": "true" };
 
 type Rate = (typeof FULL)["rates"][number];
-type Lane = AdmissionLane & { readonly rounds: AdmissionLane["rounds"][number][] };
+type RoundsOfLoad = AdmissionLoad & { readonly rounds: AdmissionLoad["rounds"][number][] };
 
 /** How long the API server waits for the webhook when pods are created, beside a webhook that does nothing. */
 export async function measureAdmission(setup: ApiSetup): Promise<Figure> {
   const size = setup.quick ? QUICK : FULL;
   const plane = await openAdmissionPlane(setup, TAKEN);
   await addNoopWebhook(setup, plane);
-  const lanes = size.rates.map(({ perSecond }) => ({
-    noop: laneOf("noop", perSecond),
-    new: laneOf("new", perSecond),
-    again: laneOf("again", perSecond),
+  const loads = size.rates.map(({ perSecond }) => ({
+    noop: loadOf("noop", perSecond),
+    new: loadOf("new", perSecond),
+    again: loadOf("again", perSecond),
   }));
   for (let round = -1; round < size.rounds; round++) {
     setup.say(round < 0 ? "warming up" : `round ${round + 1} of ${size.rounds}`);
@@ -50,15 +50,15 @@ export async function measureAdmission(setup: ApiSetup): Promise<Figure> {
     for (const [i, rate] of rates.entries()) {
       for (const kind of ["noop", "new", "again"] as const) {
         const measured = await measureOne(plane, kind, { rate, tag: `r${round + 1}-${rate.perSecond}` });
-        if (round >= 0) lanes[i]?.[kind].rounds.push(measured);
+        if (round >= 0) loads[i]?.[kind].rounds.push(measured);
         await pause(size.settleMs);
       }
     }
   }
-  return reportAdmission(lanes.flatMap((lane) => [lane.noop, lane.new, lane.again]));
+  return reportAdmission(loads.flatMap((load) => [load.noop, load.new, load.again]));
 }
 
-function laneOf(kind: PodKind, perSecond: number): Lane {
+function loadOf(kind: PodKind, perSecond: number): RoundsOfLoad {
   return { kind, perSecond, rounds: [] };
 }
 

@@ -5,7 +5,7 @@ import { formatFixed, formatNumber } from "../bench/number-format.ts";
 import { type Comparison, compare, median, summarise } from "../bench/statistics.ts";
 import type { Table } from "../bench/table.ts";
 import type { ContenderName } from "./contender.ts";
-import { compareRates, find, type LaneKey, type MeasuredLane, rateOf, ratesOf } from "./lane.ts";
+import { compareRates, find, type LoadKey, type MeasuredLoad, rateOf, ratesOf } from "./measured-load.ts";
 
 /** What was varied. */
 export interface CreatesSize {
@@ -29,23 +29,23 @@ const REACH = { share: 0.85, full: 0.8, "one object": 5, lease: 10 };
 const two = (value: number) => formatFixed(value, 2);
 
 /** The figure of what was measured. */
-export function reportCreates(lanes: readonly MeasuredLane[], size: CreatesSize): Figure {
+export function reportCreates(loads: readonly MeasuredLoad[], size: CreatesSize): Figure {
   const { p50, p99 } = summarise(size.disk);
-  const data = lanes.map((lane) => {
-    const { contender, workers, processes, taken, rounds } = lane;
+  const data = loads.map((load) => {
+    const { contender, workers, processes, taken, rounds } = load;
     const times = rounds.flatMap((round) => round.times);
     return {
-      ...{ contender, workers, processes, taken, rates: ratesOf(lane), cpu: cpuOf(lane) },
+      ...{ contender, workers, processes, taken, rates: ratesOf(load), cpu: cpuOf(load) },
       ...(times.length === 0 ? {} : { times: summarise(times) }),
     };
   });
   return {
     name: "api-creates",
     title: "Addresses in a second from one pool",
-    tables: [rateTable(lanes), shareTable(lanes, size), costTable(lanes, size), diskTable(size)],
-    plots: [ratePlot(lanes, size), sharePlot(lanes, size)],
-    goals: goalsOf(lanes, size),
-    data: { disk: { p50, p99 }, lanes: data, shares: sharesOf(lanes, size) },
+    tables: [rateTable(loads), shareTable(loads, size), costTable(loads, size), diskTable(size)],
+    plots: [ratePlot(loads, size), sharePlot(loads, size)],
+    goals: goalsOf(loads, size),
+    data: { disk: { p50, p99 }, loads: data, shares: sharesOf(loads, size) },
   };
 }
 
@@ -53,16 +53,16 @@ function workersOf(count: number): string {
   return `${count} ${count === 1 ? "worker" : "workers"}`;
 }
 
-function rateTable(lanes: readonly MeasuredLane[]): Table {
-  const rows = lanes.map((lane) => {
-    const rates = ratesOf(lane);
-    const times = lane.rounds.flatMap((round) => round.times);
-    const again = lane.rounds.reduce((sum, round) => sum + round.again, 0);
+function rateTable(loads: readonly MeasuredLoad[]): Table {
+  const rows = loads.map((load) => {
+    const rates = ratesOf(load);
+    const times = load.rounds.flatMap((round) => round.times);
+    const again = load.rounds.reduce((sum, round) => sum + round.again, 0);
     const { p50, p99 } = times.length === 0 ? { p50: Number.NaN, p99: Number.NaN } : summarise(times);
     return [
-      nameOf(lane),
-      String(lane.workers),
-      formatNumber(rateOf(lane)),
+      nameOf(load),
+      String(load.workers),
+      formatNumber(rateOf(load)),
       `${formatNumber(Math.min(...rates))}-${formatNumber(Math.max(...rates))}`,
       formatNumber(p50),
       formatNumber(p99),
@@ -73,7 +73,7 @@ function rateTable(lanes: readonly MeasuredLane[]): Table {
   return { title: "addresses taken in a second, medians of rounds in turn", headings, rows };
 }
 
-function nameOf({ contender, processes, taken }: LaneKey): string {
+function nameOf({ contender, processes, taken }: LoadKey): string {
   const where = processes === 1 ? "" : `, ${processes} processes`;
   return `${NAMES[contender]}, ${formatFixed(taken, 0)} taken${where}`;
 }
@@ -85,14 +85,14 @@ interface Share {
   readonly found: Comparison;
 }
 
-function sharesOf(lanes: readonly MeasuredLane[], size: CreatesSize): readonly Share[] {
+function sharesOf(loads: readonly MeasuredLoad[], size: CreatesSize): readonly Share[] {
   const { counts, few, many, replicas } = size;
   const most = counts.at(-1) ?? 1;
-  const lane = (contender: ContenderName, workers: number, over: Partial<LaneKey> = {}): LaneKey => {
+  const load = (contender: ContenderName, workers: number, over: Partial<LoadKey> = {}): LoadKey => {
     return { contender, workers, processes: 1, taken: few, ...over };
   };
-  const share = (what: string, reach: number | undefined, [a, b]: readonly [LaneKey, LaneKey]): Share[] => {
-    const [ours, theirs] = [find(lanes, a), find(lanes, b)];
+  const share = (what: string, reach: number | undefined, [a, b]: readonly [LoadKey, LoadKey]): Share[] => {
+    const [ours, theirs] = [find(loads, a), find(loads, b)];
     return ours && theirs ? [{ what, reach, found: compareRates(ours, theirs) }] : [];
   };
   const full = { taken: many };
@@ -100,38 +100,38 @@ function sharesOf(lanes: readonly MeasuredLane[], size: CreatesSize): readonly S
   const taken = formatFixed(many, 0);
   return [
     ...counts.flatMap((n) =>
-      share(`berth to bare creates, ${workersOf(n)}`, REACH.share, [lane("berth", n), lane("bare", n)]),
+      share(`berth to bare creates, ${workersOf(n)}`, REACH.share, [load("berth", n), load("bare", n)]),
     ),
     ...share(`berth to bare creates, ${most} workers in ${replicas} processes`, REACH.share, [
-      lane("berth", most, apart),
-      lane("bare", most, apart),
+      load("berth", most, apart),
+      load("bare", most, apart),
     ]),
     ...share(`berth to bare creates that are watched too, ${most} workers`, undefined, [
-      lane("berth", most),
-      lane("watched", most),
+      load("berth", most),
+      load("watched", most),
     ]),
     ...(["berth", "watched"] as const).flatMap((contender) =>
       serverShare(`${NAMES[contender]} to bare creates, by API server and etcd alone, ${most} workers`, [
-        find(lanes, lane(contender, most)),
-        find(lanes, lane("bare", most)),
+        find(loads, load(contender, most)),
+        find(loads, load("bare", most)),
       ]),
     ),
     ...share(`berth to bare creates, ${most} workers, ${taken} taken`, REACH.share, [
-      lane("berth", most, full),
-      lane("bare", most, full),
+      load("berth", most, full),
+      load("bare", most, full),
     ]),
     ...share(`berth to bare creates that are watched too, ${most} workers, ${taken} taken`, undefined, [
-      lane("berth", most, full),
-      lane("watched", most, full),
+      load("berth", most, full),
+      load("watched", most, full),
     ]),
     ...share(`berth with ${taken} taken to berth with ${few}, ${most} workers`, REACH.full, [
-      lane("berth", most, full),
-      lane("berth", most),
+      load("berth", most, full),
+      load("berth", most),
     ]),
     ...(["one object", "lease", "quick lease"] as const).flatMap((model) =>
       counts.flatMap((n) => {
         const reach = n === most && model !== "quick lease" ? REACH[model] : undefined;
-        return share(`berth to ${NAMES[model]}, ${workersOf(n)}`, reach, [lane("berth", n), lane(model, n)]);
+        return share(`berth to ${NAMES[model]}, ${workersOf(n)}`, reach, [load("berth", n), load(model, n)]);
       }),
     ),
   ];
@@ -140,15 +140,15 @@ function sharesOf(lanes: readonly MeasuredLane[], size: CreatesSize): readonly S
 /** The ratio of rates if these two had the processors to themselves: that of the time they use for each address. */
 function serverShare(
   what: string,
-  [ours, theirs]: readonly [MeasuredLane | undefined, MeasuredLane | undefined],
+  [ours, theirs]: readonly [MeasuredLoad | undefined, MeasuredLoad | undefined],
 ): readonly Share[] {
   if (ours === undefined || theirs === undefined) return [];
-  const used = (lane: MeasuredLane) => lane.rounds.map(({ cpu }) => [cpu.apiServer + cpu.etcd]);
+  const used = (load: MeasuredLoad) => load.rounds.map(({ cpu }) => [cpu.apiServer + cpu.etcd]);
   return [{ what, reach: undefined, found: compare(used(theirs), used(ours)) }];
 }
 
-function shareTable(lanes: readonly MeasuredLane[], size: CreatesSize): Table {
-  const rows = sharesOf(lanes, size).map(({ what, found }) => [
+function shareTable(loads: readonly MeasuredLoad[], size: CreatesSize): Table {
+  const rows = sharesOf(loads, size).map(({ what, found }) => [
     what,
     formatNumber(found.ratio),
     `${formatNumber(found.least)}-${formatNumber(found.most)}`,
@@ -156,8 +156,8 @@ function shareTable(lanes: readonly MeasuredLane[], size: CreatesSize): Table {
   return { title: "ratios of these rates", headings: ["", "ratio", "rounds"], rows };
 }
 
-function cpuOf({ rounds }: MeasuredLane) {
-  const middle = (pick: (cpu: MeasuredLane["rounds"][number]["cpu"]) => number) =>
+function cpuOf({ rounds }: MeasuredLoad) {
+  const middle = (pick: (cpu: MeasuredLoad["rounds"][number]["cpu"]) => number) =>
     median(rounds.map(({ cpu }) => pick(cpu)));
   return {
     apiServer: middle((cpu) => cpu.apiServer),
@@ -167,13 +167,13 @@ function cpuOf({ rounds }: MeasuredLane) {
 }
 
 /** Where the time goes on a machine whose processors are all busy. */
-function costTable(lanes: readonly MeasuredLane[], { counts }: CreatesSize): Table {
+function costTable(loads: readonly MeasuredLoad[], { counts }: CreatesSize): Table {
   const most = counts.at(-1);
-  const rows = lanes
+  const rows = loads
     .filter(({ workers }) => workers === most)
-    .map((lane) => {
-      const { apiServer, etcd, workers } = cpuOf(lane);
-      return [nameOf(lane), ...[apiServer, etcd, workers, apiServer + etcd + workers].map(formatNumber)];
+    .map((load) => {
+      const { apiServer, etcd, workers } = cpuOf(load);
+      return [nameOf(load), ...[apiServer, etcd, workers, apiServer + etcd + workers].map(formatNumber)];
     });
   const headings = ["", "API server", "etcd", "workers", "together"];
   return { title: `processor time for each address, milliseconds, ${most} workers`, headings, rows };
@@ -185,18 +185,18 @@ function diskTable({ disk }: CreatesSize): Table {
   return { title: "what etcd waits for: the disk, milliseconds", headings: ["", "p50", "p99"], rows };
 }
 
-function goalsOf(lanes: readonly MeasuredLane[], size: CreatesSize): readonly Goal[] {
-  return sharesOf(lanes, size).flatMap(({ what, reach, found }) =>
+function goalsOf(loads: readonly MeasuredLoad[], size: CreatesSize): readonly Goal[] {
+  return sharesOf(loads, size).flatMap(({ what, reach, found }) =>
     reach === undefined ? [] : [atLeast(what, reach, found.ratio, two)],
   );
 }
 
-function ratePlot(lanes: readonly MeasuredLane[], { counts, few }: CreatesSize): Plot {
+function ratePlot(loads: readonly MeasuredLoad[], { counts, few }: CreatesSize): Plot {
   const series = (["bare", "berth", "one object", "lease"] as const).map((contender) => ({
     name: NAMES[contender],
     values: counts.map((workers) => {
-      const lane = find(lanes, { contender, workers, processes: 1, taken: few });
-      return lane && rateOf(lane);
+      const load = find(loads, { contender, workers, processes: 1, taken: few });
+      return load && rateOf(load);
     }),
   }));
   const svg = barChart({
@@ -211,8 +211,8 @@ function ratePlot(lanes: readonly MeasuredLane[], { counts, few }: CreatesSize):
   return { name: "api-creates", about, svg };
 }
 
-function sharePlot(lanes: readonly MeasuredLane[], size: CreatesSize): Plot {
-  const shares = sharesOf(lanes, size).filter(({ reach }) => reach !== undefined && reach < 1);
+function sharePlot(loads: readonly MeasuredLoad[], size: CreatesSize): Plot {
+  const shares = sharesOf(loads, size).filter(({ reach }) => reach !== undefined && reach < 1);
   const groups = shares.map(({ what }) =>
     what.startsWith("berth to bare creates, ") ? what.slice("berth to bare creates, ".length) : what,
   );

@@ -5,7 +5,7 @@ import { formatFixed } from "../bench/number-format.ts";
 import type { ApiSetup } from "./api-setup.ts";
 import type { ContenderName } from "./contender.ts";
 import { reportCreates } from "./creates-report.ts";
-import type { LaneKey, LaneRound } from "./lane.ts";
+import type { LoadKey, LoadRound } from "./measured-load.ts";
 import type { Order } from "./orders.ts";
 import { openPlane, type Plane, timeDisk } from "./plane.ts";
 import { WorkerProcess } from "./worker-process.ts";
@@ -22,17 +22,17 @@ type Size = typeof FULL;
 /** The processes of workers of one API server, by their number. */
 interface Site {
   readonly plane: Plane;
-  readonly crews: ReadonlyMap<number, readonly WorkerProcess[]>;
+  readonly workerProcesses: ReadonlyMap<number, readonly WorkerProcess[]>;
   /**
-   * Where only one crew could watch, it goes on: a large copy takes long to load, and costs nothing as long as nobody
+   * Where only one set of processes could watch, it goes on: a large copy takes long to load, and costs nothing as long as nobody
    * changes what it is of. Where there are several, each watches for its own turn alone.
    */
   readonly alwaysWatched: boolean;
 }
 
-interface Lane extends LaneKey {
+interface RoundsOfLoad extends LoadKey {
   readonly site: Site;
-  readonly rounds: LaneRound[];
+  readonly rounds: LoadRound[];
 }
 
 /** Addresses in a second from one pool, beside bare creates and models of what others do. */
@@ -43,83 +43,87 @@ export async function measureCreates(setup: ApiSetup): Promise<Figure> {
     setup.say(`an API server with ${formatFixed(taken, 0)} addresses taken`);
     const plane = await openPlane(setup, taken);
     const counts = taken === size.taken[0] ? [1, REPLICAS] : [1];
-    const crews = await startCrews(setup, plane, counts);
-    sites.push({ plane, crews, alwaysWatched: counts.length === 1 });
+    const workerProcesses = await startWorkers(setup, plane, counts);
+    sites.push({ plane, workerProcesses, alwaysWatched: counts.length === 1 });
   }
   const disk = timeDisk(setup.folder, size.writes);
-  const lanes = lanesOf(sites, size);
+  const loads = loadsOf(sites, size);
   setup.say("warming up");
-  await runRound(lanes, { ...size, ms: size.ms / 4 }, 0);
-  for (const lane of lanes) lane.rounds.length = 0;
+  await runRound(loads, { ...size, ms: size.ms / 4 }, 0);
+  for (const load of loads) load.rounds.length = 0;
   for (let round = 1; round <= size.rounds; round++) {
     setup.say(`round ${round} of ${size.rounds}`);
-    await runRound(lanes, size, round);
+    await runRound(loads, size, round);
   }
   const [few = 0, many = 0] = size.taken;
-  return reportCreates(lanes, { counts: size.counts, few, many, replicas: REPLICAS, disk });
+  return reportCreates(loads, { counts: size.counts, few, many, replicas: REPLICAS, disk });
 }
 
-async function startCrews(
+async function startWorkers(
   setup: ApiSetup,
   plane: Plane,
   counts: readonly number[],
 ): Promise<ReadonlyMap<number, readonly WorkerProcess[]>> {
   const access = plane.control.kubeConfig().exportConfig();
-  const crews = new Map<number, WorkerProcess[]>();
+  const workerProcesses = new Map<number, WorkerProcess[]>();
   let number = 0;
   for (const count of counts) {
     const started: WorkerProcess[] = [];
-    crews.set(count, started);
+    workerProcesses.set(count, started);
     for (let i = 0; i < count; i++) {
-      const crew = await WorkerProcess.start({ access, replicas: REPLICAS / count, crew: number++ });
-      setup.defer(() => crew.end());
-      started.push(crew);
+      const workerProcess = await WorkerProcess.start({
+        access,
+        replicas: REPLICAS / count,
+        number: number++,
+      });
+      setup.defer(() => workerProcess.end());
+      started.push(workerProcess);
     }
   }
-  return crews;
+  return workerProcesses;
 }
 
 /** In the order of a round: those that are compared stand together. */
-function lanesOf([near, far]: readonly Site[], { counts }: Size): readonly Lane[] {
+function loadsOf([near, far]: readonly Site[], { counts }: Size): readonly RoundsOfLoad[] {
   if (near === undefined || far === undefined) throw new RangeError("there are two API servers");
-  const lane = (site: Site, contender: ContenderName, workers: number, processes = 1): Lane => {
+  const load = (site: Site, contender: ContenderName, workers: number, processes = 1): RoundsOfLoad => {
     return { contender, workers, processes, taken: site.plane.taken, site, rounds: [] };
   };
   const most = counts.at(-1) ?? 1;
   return [
     ...counts.flatMap((workers) =>
-      (["bare", "berth", "one object", "lease"] as const).map((contender) => lane(near, contender, workers)),
+      (["bare", "berth", "one object", "lease"] as const).map((contender) => load(near, contender, workers)),
     ),
-    lane(near, "quick lease", most),
-    lane(near, "watched", most),
-    lane(near, "berth", most, REPLICAS),
-    lane(near, "bare", most, REPLICAS),
-    lane(far, "bare", most),
-    lane(far, "watched", most),
-    lane(far, "berth", most),
+    load(near, "quick lease", most),
+    load(near, "watched", most),
+    load(near, "berth", most, REPLICAS),
+    load(near, "bare", most, REPLICAS),
+    load(far, "bare", most),
+    load(far, "watched", most),
+    load(far, "berth", most),
   ];
 }
 
 /** Whoever comes first in one round comes last in the next. */
-async function runRound(lanes: readonly Lane[], size: Size, round: number): Promise<void> {
-  for (const lane of round % 2 === 0 ? lanes : lanes.toReversed()) {
-    lane.rounds.push(await measureOne(lane, size, `r${round}`));
+async function runRound(loads: readonly RoundsOfLoad[], size: Size, round: number): Promise<void> {
+  for (const load of round % 2 === 0 ? loads : loads.toReversed()) {
+    load.rounds.push(await measureOne(load, size, `r${round}`));
   }
 }
 
-async function measureOne(lane: Lane, size: Size, round: string): Promise<LaneRound> {
-  const { contender, workers, processes, site } = lane;
-  const crews = site.crews.get(processes) ?? [];
+async function measureOne(load: RoundsOfLoad, size: Size, round: string): Promise<LoadRound> {
+  const { contender, workers, processes, site } = load;
+  const workerProcesses = site.workerProcesses.get(processes) ?? [];
   const informers = contender === "berth" || contender === "watched" || site.alwaysWatched;
-  await tellAll(crews, { verb: informers ? "watch" : "rest" });
+  await tellAll(workerProcesses, { verb: informers ? "watch" : "rest" });
   const before = site.plane.cpu();
-  const share = workers / crews.length;
-  const had = crews.map((crew) => crew.cpuMs);
+  const share = workers / workerProcesses.length;
+  const had = workerProcesses.map((workerProcess) => workerProcess.cpuMs);
   const hours = { startAt: createClock().monotonic() + LEAD_MS, warmMs: size.warmMs, ms: size.ms };
   const answers = await Promise.all(
-    crews.map((crew, i) => {
+    workerProcesses.map((workerProcess, i) => {
       const tag = `${round}-${contender.replace(" ", "-")}-${workers}-${processes}-${i}`;
-      return crew.tell({ verb: "work", contender, workers: share, hours, tag });
+      return workerProcess.tell({ verb: "work", contender, workers: share, hours, tag });
     }),
   );
   const after = site.plane.cpu();
@@ -129,8 +133,8 @@ async function measureOne(lane: Lane, size: Size, round: string): Promise<LaneRo
     1,
     shifts.reduce((sum, shift) => sum + shift.done, 0),
   );
-  await tellAll(crews, { verb: "clear" });
-  if (!site.alwaysWatched) await tellAll(crews, { verb: "rest" });
+  await tellAll(workerProcesses, { verb: "clear" });
+  if (!site.alwaysWatched) await tellAll(workerProcesses, { verb: "rest" });
   return {
     times: shifts.flatMap(({ times }) => times),
     again: shifts.reduce((sum, { again }) => sum + again, 0),
@@ -143,6 +147,6 @@ async function measureOne(lane: Lane, size: Size, round: string): Promise<LaneRo
   };
 }
 
-async function tellAll(crews: readonly WorkerProcess[], order: Order): Promise<void> {
-  await Promise.all(crews.map((crew) => crew.tell(order)));
+async function tellAll(workerProcesses: readonly WorkerProcess[], order: Order): Promise<void> {
+  await Promise.all(workerProcesses.map((workerProcess) => workerProcess.tell(order)));
 }

@@ -11,7 +11,7 @@ export type Order =
       /** Connections, each for a copy of Berth's records of its own; workers are divided among them. */
       readonly replicas: number;
       /** A number that no other process of this API server has. */
-      readonly crew: number;
+      readonly number: number;
     }
   | {
       readonly verb: "work";

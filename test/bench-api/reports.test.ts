@@ -2,41 +2,41 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
-import { type AdmissionLane, overNoop, reportAdmission } from "./admission-report.ts";
+import { type AdmissionLoad, overNoop, reportAdmission } from "./admission-report.ts";
 import { reportAgents } from "./agents-report.ts";
 import type { ContenderName } from "./contender.ts";
 import { reportCreates } from "./creates-report.ts";
 import type { Histogram } from "./histogram.ts";
-import type { LaneRound, MeasuredLane } from "./lane.ts";
+import type { LoadRound, MeasuredLoad } from "./measured-load.ts";
 import { type Coming, compareIpam, ipamMs, reportRecreation } from "./recreation-report.ts";
 
 const size = { counts: [1, 64], few: 100, many: 50_000, replicas: 4, disk: [1, 2, 3] };
 
-function round(count: number): LaneRound {
+function round(count: number): LoadRound {
   const times = Array.from({ length: count }, (_, i) => i + 1);
   return { times, again: count, ms: 2_000, cpu: { apiServer: 2, etcd: 1, workers: 0.5 } };
 }
 
-function lane(
+function load(
   contender: ContenderName,
   counts: readonly number[],
-  over: Partial<MeasuredLane> = {},
-): MeasuredLane {
+  over: Partial<MeasuredLoad> = {},
+): MeasuredLoad {
   return { contender, workers: 64, processes: 1, taken: 100, rounds: counts.map(round), ...over };
 }
 
 describe("reportCreates", () => {
-  const lanes = [
-    lane("bare", [100, 200, 300], { workers: 1 }),
-    lane("berth", [90, 180, 270], { workers: 1 }),
-    lane("bare", [1_000, 1_000, 1_000]),
-    lane("berth", [700, 790, 810]),
-    lane("one object", [0, 100, 0]),
-    lane("lease", [100, 79, 70]),
-    lane("bare", [1_000, 1_000, 1_000], { taken: 50_000 }),
-    lane("berth", [632, 632, 640], { taken: 50_000 }),
+  const loads = [
+    load("bare", [100, 200, 300], { workers: 1 }),
+    load("berth", [90, 180, 270], { workers: 1 }),
+    load("bare", [1_000, 1_000, 1_000]),
+    load("berth", [700, 790, 810]),
+    load("one object", [0, 100, 0]),
+    load("lease", [100, 79, 70]),
+    load("bare", [1_000, 1_000, 1_000], { taken: 50_000 }),
+    load("berth", [632, 632, 640], { taken: 50_000 }),
   ];
-  const figure = reportCreates(lanes, size);
+  const figure = reportCreates(loads, size);
 
   it("compares the medians of the rounds, and judges by them", () => {
     assert.deepEqual(
@@ -59,9 +59,9 @@ describe("reportCreates", () => {
 
   it("says what would be left of it if API server and etcd had the processors to themselves", () => {
     const costly = { apiServer: 5, etcd: 1, workers: 0.5 };
-    const dear = lane("berth", [700]);
+    const dear = load("berth", [700]);
     const rounds = dear.rounds.map((one) => ({ ...one, cpu: costly }));
-    const [, shares] = reportCreates([lane("bare", [1_000]), { ...dear, rounds }], size).tables;
+    const [, shares] = reportCreates([load("bare", [1_000]), { ...dear, rounds }], size).tables;
     assert.deepEqual(shares?.rows.at(-1), [
       "berth to bare creates, by API server and etcd alone, 64 workers",
       "0.500",
@@ -69,7 +69,7 @@ describe("reportCreates", () => {
     ]);
   });
 
-  it("has a row for each lane, and its rate in a second", () => {
+  it("has a row for each load, and its rate in a second", () => {
     const [rates] = figure.tables;
     assert.deepEqual(
       rates?.rows.map((row) => row[2]),
@@ -93,13 +93,13 @@ function waits(count: number, sum: number): Histogram {
 }
 
 describe("reportAdmission", () => {
-  const lanes: AdmissionLane[] = [
+  const loads: AdmissionLoad[] = [
     admission("noop", [0.1, 0.2, 0.3]),
     admission("new", [1.1, 1.3, 1.2]),
     admission("again", [0.1, 0.1, 0.1]),
   ];
 
-  function admission(kind: AdmissionLane["kind"], sums: readonly number[]): AdmissionLane {
+  function admission(kind: AdmissionLoad["kind"], sums: readonly number[]): AdmissionLoad {
     const rounds = sums.map((sum) => ({
       waits: waits(100, sum),
       checks: waits(100, 0.05),
@@ -111,12 +111,12 @@ describe("reportAdmission", () => {
   }
 
   it("compares each round with the no-op webhook of the same round", () => {
-    const over = lanes.map((one) => overNoop(one, lanes).toFixed(3));
+    const over = loads.map((one) => overNoop(one, loads).toFixed(3));
     assert.deepEqual(over, ["0.000", "10.000", "-1.000"]);
   });
 
-  it("has a row for each lane: what was due, what was reached, the mean", () => {
-    const [table] = reportAdmission(lanes).tables;
+  it("has a row for each load: what was due, what was reached, the mean", () => {
+    const [table] = reportAdmission(loads).tables;
     assert.deepEqual(
       table?.rows.map((row) => row.slice(0, 7)),
       [

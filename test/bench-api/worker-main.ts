@@ -13,7 +13,7 @@ import { type Shift, workShift } from "./shift.ts";
 type Place = Readonly<Record<ContenderName, Contender>> & { readonly berth: BerthAllocator };
 
 const clock = createClock();
-const desks: Place[] = [];
+const copies: Place[] = [];
 /** Behind the addresses that are taken from the beginning. */
 const PARTS_FROM = 100_000;
 const MOST_REPLICAS = 8;
@@ -45,21 +45,21 @@ async function obey(order: Order): Promise<Shift | undefined> {
       return await work(order);
     case "watch":
     case "rest":
-      await Promise.all(desks.map(({ berth }) => berth[order.verb]()));
+      await Promise.all(copies.map(({ berth }) => berth[order.verb]()));
       return undefined;
     default:
-      await Promise.all(desks.flatMap((admission) => CONTENDERS.map((name) => admission[name].clear())));
+      await Promise.all(copies.flatMap((admission) => CONTENDERS.map((name) => admission[name].clear())));
       return undefined;
   }
 }
 
-function open({ access, replicas, crew }: Order & { verb: "open" }): void {
+function open({ access, replicas, number }: Order & { verb: "open" }): void {
   for (let i = 0; i < replicas; i++) {
     const config = new KubeConfig();
     config.loadFromString(access);
     const connection = connect(config, { clock, userAgent: "berth-bench" });
-    const from = PARTS_FROM + (crew * MOST_REPLICAS + i) * PART;
-    desks.push({
+    const from = PARTS_FROM + (number * MOST_REPLICAS + i) * PART;
+    copies.push({
       bare: new BareCreates(connection, { from, watched: false }),
       watched: new BareCreates(connection, { from, watched: true }),
       berth: new BerthAllocator(connection),
@@ -73,7 +73,7 @@ function open({ access, replicas, crew }: Order & { verb: "open" }): void {
 async function work({ contender, workers, hours, tag }: Order & { verb: "work" }): Promise<Shift> {
   return await workShift(
     async (worker, n, signal) => {
-      const admission = desks[worker % desks.length];
+      const admission = copies[worker % copies.length];
       return await admission?.[contender].take(`${tag}-${worker}-${n}`, signal);
     },
     workers,

@@ -21,12 +21,12 @@ export class WorkerProcess {
 
   /** Resolves when it takes orders. Whoever starts it ends it. */
   static async start(order: Omit<Order & { verb: "open" }, "verb">): Promise<WorkerProcess> {
-    const crew = new WorkerProcess(fork(PROGRAM, { env: { PATH: "/usr/bin:/bin" } }));
+    const started = new WorkerProcess(fork(PROGRAM, { env: { PATH: "/usr/bin:/bin" } }));
     try {
-      await crew.tell({ verb: "open", ...order });
-      return crew;
+      await started.tell({ verb: "open", ...order });
+      return started;
     } catch (error) {
-      await crew.end();
+      await started.end();
       throw error;
     }
   }

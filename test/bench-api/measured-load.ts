@@ -3,7 +3,7 @@ import { type Comparison, compare, median } from "../bench/statistics.ts";
 import type { ContenderName } from "./contender.ts";
 
 /** Who works, how many of them, and where. */
-export interface LaneKey {
+export interface LoadKey {
   readonly contender: ContenderName;
   readonly workers: number;
   /** 4: as four replicas of a Deployment, each with its own copy of the records; 1: all four in one process. */
@@ -12,8 +12,8 @@ export interface LaneKey {
   readonly taken: number;
 }
 
-/** What one round of a lane gave. */
-export interface LaneRound {
+/** What one round of a load gave. */
+export interface LoadRound {
   /** Addresses taken within the time that counts, and how long each took, milliseconds. */
   readonly times: readonly number[];
   readonly again: number;
@@ -23,27 +23,27 @@ export interface LaneRound {
   readonly cpu: { readonly apiServer: number; readonly etcd: number; readonly workers: number };
 }
 
-export interface MeasuredLane extends LaneKey {
-  readonly rounds: readonly LaneRound[];
+export interface MeasuredLoad extends LoadKey {
+  readonly rounds: readonly LoadRound[];
 }
 
 /** Addresses in a second, by rounds. Of a round that brought none: as if it had brought one. */
-export function ratesOf({ rounds }: MeasuredLane): readonly number[] {
+export function ratesOf({ rounds }: MeasuredLoad): readonly number[] {
   return rounds.map(({ times, ms }) => (Math.max(times.length, 1) * 1000) / ms);
 }
 
-export function rateOf(lane: MeasuredLane): number {
-  return median(ratesOf(lane));
+export function rateOf(load: MeasuredLoad): number {
+  return median(ratesOf(load));
 }
 
-/** The rates of one lane to those of another, which were measured in the same rounds. */
-export function compareRates(ours: MeasuredLane, theirs: MeasuredLane): Comparison {
-  const rounds = (lane: MeasuredLane) => ratesOf(lane).map((rate) => [rate]);
+/** The rates of one load to those of another, which were measured in the same rounds. */
+export function compareRates(ours: MeasuredLoad, theirs: MeasuredLoad): Comparison {
+  const rounds = (load: MeasuredLoad) => ratesOf(load).map((rate) => [rate]);
   return compare(rounds(ours), rounds(theirs));
 }
 
-export function find(lanes: readonly MeasuredLane[], key: LaneKey): MeasuredLane | undefined {
-  return lanes.find(
+export function find(loads: readonly MeasuredLoad[], key: LoadKey): MeasuredLoad | undefined {
+  return loads.find(
     ({ contender, workers, processes, taken }) =>
       contender === key.contender &&
       workers === key.workers &&
