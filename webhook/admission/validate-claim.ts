@@ -166,12 +166,14 @@ async function make(
   return undefined;
 }
 
-/** After a fault, when nobody knows how far it came: nobody else would reserve for the claim later, or give it back. */
+/**
+ * After a fault, when nobody knows how far it came: nobody would reserve later for a claim without addresses. One that has some
+ * stays, as what its author asked for: another call may have been told so.
+ */
 async function giveUp(context: Context, made: Stored<"claim">): Promise<void> {
   try {
     const left = await context.store.get("claim", made.key);
-    const isOurs = left?.uid === made.uid && left.record.binding === undefined;
-    if (isOurs) await release(context, left);
+    if (left?.uid === made.uid && left.record.nonce === "") await context.store.remove("claim", left);
   } catch (error) {
     context.log.warn("claim by hand stays after a fault", { claim: made.key, error });
   }
