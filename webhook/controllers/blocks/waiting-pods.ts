@@ -10,7 +10,7 @@ import { isOnNetwork } from "../../../allocator/pool/pool-networks.ts";
 interface Home {
   readonly pool: string;
   readonly family: Family;
-  /** Beyond what agents say is used: for another interface than the first, or after the pod has waited in vain. */
+  /** Beyond what agents say is used: for another interface than the first, or for each of several after the pod has waited in vain. */
   readonly isFurther: boolean;
 }
 
@@ -98,7 +98,7 @@ export function homesOfWaiting(
     return at(chosen, n + 1, true);
   });
   const others = pod.asksNothing ? perhapsServing(pools, pod, wait) : [];
-  const all = [...at(counted, 0, isInVain(wait)), ...further, ...others];
+  const all = [...at(counted, 0, isBeyond(pod, wait)), ...further, ...others];
   const keyOf = ({ home: { pool, family }, interface: n }: HomeAt) => `${pool}/${family}/${n}`;
   return [...new Map(all.reverse().map((one) => [keyOf(one), one.home])).values()];
 }
@@ -118,17 +118,20 @@ function at(chosen: readonly Chosen[], n: number, isFurther: boolean): readonly 
  * Berth, so only where one address beside the first has not helped is there one for each of them.
  */
 function perhapsServing(pools: readonly Pool[], pod: WaitingPod, wait: Wait): readonly HomeAt[] {
-  if (!isInVain(wait)) return [];
+  if (wait !== "in vain" && wait !== "long in vain") return [];
   const most = Math.min(wait === "long in vain" ? MOST_FURTHER : 1, pod.further.length);
   const forAny = pools.filter(({ spec }) => spec.networks === undefined);
   const rest = Array.from({ length: most }, (_, n) => at(openTo(forAny, pod.input), n + 1, true));
   const mayBeFirst = pools.filter((pool) => mayServeFirst(pool, pod));
-  return [...at(openTo(mayBeFirst, pod.input), 0, true), ...rest.flat()];
+  return [...at(openTo(mayBeFirst, pod.input), 0, isBeyond(pod, wait)), ...rest.flat()];
 }
 
-/** It has no address yet for its first interface either, or it would have shown one by now. */
-function isInVain(wait: Wait): boolean {
-  return wait === "in vain" || wait === "long in vain";
+/**
+ * Whether its first interface has no address either, or it would have shown one by now. Of a pod with that interface alone what is used
+ * may be its own for as long as its kubelet says nothing.
+ */
+function isBeyond({ further }: WaitingPod, wait: Wait): boolean {
+  return further.length > 0 && (wait === "in vain" || wait === "long in vain");
 }
 
 interface Chosen {
