@@ -2,7 +2,7 @@
 // What something costs the API server, by its own count of the requests that it answered.
 import type { Connection } from "../../kube/api/connection.ts";
 
-/** `PATCH ipclaims/status` -> how many; what was not asked is not in it. */
+/** `PATCH ipclaims/status` -> how many, `PATCH ipclaims (409)` of those that wrote nothing; what was not asked is not in it. */
 export type Calls = Readonly<Record<string, number>>;
 
 const LINE = /^apiserver_request_total\{(.*)\} (\S+)$/;
@@ -17,7 +17,7 @@ export async function callsSoFar(connection: Connection): Promise<Calls> {
     const label = (name: string) => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1] ?? "";
     const what = [label("resource"), label("subresource")].filter((part) => part !== "").join("/");
     if (what === "") continue;
-    const key = `${label("verb")} ${what}`;
+    const key = `${label("verb")} ${what}${label("code") === "409" ? " (409)" : ""}`;
     calls[key] = (calls[key] ?? 0) + Number(count);
   }
   return calls;
