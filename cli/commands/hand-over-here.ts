@@ -107,7 +107,7 @@ function whileAnotherCall(error: unknown): "changed" {
 
 function stillWaits(claim: Claim, { code, message, details }: Refusal): Refusal {
   const key = claimKey(claim);
-  const words = `claim ${claim.takesOver} is released, and ${key}, which takes over from it, has no addresses: ${message}; say the same again when that is mended, or give it up with: berthctl release ${key}`;
+  const words = `claim ${claim.takesOver} is released, and ${key}, which takes over from it, has no addresses: ${message}; say the same again when that is solved, or give it up with: berthctl release ${key}`;
   return refuse(code, words, details);
 }
 

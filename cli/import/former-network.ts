@@ -48,7 +48,7 @@ export class FormerNetwork {
   }
 
   async kept(): Promise<Kept> {
-    const folder = `${FOLDER}${this.name}/used/`;
+    const folder = this.#used;
     const range = { key: folder, end: `${folder.slice(0, -1)}0` }; // "0" comes after "/"
     const used: Used[] = [];
     const marked = new Set<Address>();
@@ -58,8 +58,9 @@ export class FormerNetwork {
         const address = parseAddress(key.slice(folder.length));
         if (address === undefined) continue; // it gives no such address
         if (entry.overlong === true) throw noContainer(key);
-        if (value === MARK || value.startsWith(`${MARK} `)) marked.add(address);
-        else used.push({ address, container: value, revision: modRevision });
+        const { container, isMarked } = holderIn(value);
+        if (isMarked) marked.add(address);
+        else used.push({ address, container, revision: modRevision });
       }
     }
     return { used, marked };
@@ -78,18 +79,27 @@ export class FormerNetwork {
   async at(address: Address): Promise<(Used & { readonly isMarked: boolean }) | undefined> {
     const entry = await this.#entryOf(this.#keyOf(address));
     if (entry === undefined || entry.value === MARK) return undefined;
-    const { value, modRevision: revision } = entry;
-    const isMarked = value.startsWith(`${MARK} `);
-    return { address, container: isMarked ? value.slice(MARK.length + 1) : value, revision, isMarked };
+    return { address, revision: entry.modRevision, ...holderIn(entry.value) };
+  }
+
+  get #used(): string {
+    return `${FOLDER}${this.name}/used/`;
   }
 
   #keyOf(address: Address): string {
-    return `${FOLDER}${this.name}/used/${address}`;
+    return `${this.#used}${address}`;
   }
 
   async #entryOf(key: string) {
     return (await this.#keys.range({ key })).entries[0];
   }
+}
+
+/** The container that has the address, and whether it is Berth's since an import; a mark alone is nobody's. */
+function holderIn(value: string): { readonly container: string; readonly isMarked: boolean } {
+  if (value === MARK) return { container: "", isMarked: true };
+  const isMarked = value.startsWith(`${MARK} `);
+  return { container: isMarked ? value.slice(MARK.length + 1) : value, isMarked };
 }
 
 function noContainer(key: string): BerthError {

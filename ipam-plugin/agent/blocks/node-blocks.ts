@@ -230,10 +230,16 @@ export class NodeBlocks implements AddressUse {
 
   #forgetFreed(): void {
     const now = this.#now();
+    let oldest: number | undefined; // all pools are looked at for it: once, and only where something is that old
     for (const [address, at] of this.#freed) {
-      if (at > now) this.#freed.set(address, now);
-      else if (at > now - REMEMBERED_MS || at > now - this.#longestCooldownMs()) return;
-      else this.#freed.delete(address);
+      if (at > now) {
+        this.#freed.set(address, now);
+        continue;
+      }
+      if (at > now - REMEMBERED_MS) return;
+      oldest ??= now - this.#longestCooldownMs();
+      if (at > oldest) return;
+      this.#freed.delete(address);
     }
   }
 }

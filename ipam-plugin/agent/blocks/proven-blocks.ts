@@ -10,8 +10,8 @@ import { idOf, ownedOf } from "./returned-addresses.ts";
  * A block that the journal does not know of this boot is `unproven` until this agent has written its status. An agent with another
  * journal, that is lost, may have sent word that it is given back, or a controller may have seen the node fenced while it was
  * off; what they write later is a conflict from then on. So none is proven while the Node counts as fenced, and those that
- * were are proven anew after that, or when the Node object is another one: while it was gone it counted as fenced. One that was made for another Node object of this name, of whose sandboxes nothing is known
- * here, waits until that one counts as fenced.
+ * were are proven anew after that, or when the Node object is another one: while it was gone it counted as fenced. One that
+ * was made for another Node object of this name, of whose sandboxes nothing is known here, waits until that one counts as fenced.
  */
 export class ProvenBlocks {
   readonly #source: BlockSource;

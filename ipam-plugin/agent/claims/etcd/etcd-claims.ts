@@ -27,8 +27,7 @@ interface EtcdClaimsOptions {
   /** The claims of this host's containers, by the records in etcd. */
   readonly claims: ClaimSource;
   readonly presence: Pick<Presence, "isOwn">;
-  /** Gives back what cni-ipam-etcd gave to a container that has ended. */
-  /** `isKnown`: the container had been attached here. */
+  /** Gives back what cni-ipam-etcd gave to a container that has ended. `isKnown`: it had been attached here. */
   readonly releaseFormer: (end: { container: AttachmentKey; isKnown: boolean }) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;

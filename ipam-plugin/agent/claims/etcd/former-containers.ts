@@ -61,7 +61,6 @@ const CLOCKS_DIFFER_MS = 600_000;
 export class FormerClaims {
   readonly #keys = new Map<string, Set<string>>(); // what their names begin with -> claims
   readonly #freed = new Map<string, readonly Freed[]>(); // name of a container's claim -> what was freed for it
-
   readonly #bootedAt: number;
 
   /** `bootedAt`: milliseconds since 1970; 0, it is not known. */
