@@ -100,7 +100,7 @@ async function reservedOf(context: DryRun, { addresses, nonce }: Claim): Promise
 async function dryRunFamily(
   context: DryRun,
   familyPlan: FamilyPlan,
-  { key, takesOver }: AllocationRequest,
+  { key, constraints }: AllocationRequest,
   claimedEarlier: ReadonlySet<Address>,
 ): Promise<{ address: Address; pool: string } | Refusal> {
   let skipped = 0;
@@ -112,7 +112,8 @@ async function dryRunFamily(
     const found = await context.store.get("reservation", candidate.address);
     if (found === undefined || isCooldownOver(context, found)) return candidate;
     const { claim: holder } = found.record;
-    if (claimKey(holder) === claimKey(key) || isPredecessor(holder, key, takesOver?.name)) return candidate;
+    if (claimKey(holder) === claimKey(key) || isPredecessor(holder, key, constraints.takesOver?.name))
+      return candidate;
     if (!familyPlan.exact) continue;
     const pool = context.view.pool(candidate.pool);
     return pool === undefined

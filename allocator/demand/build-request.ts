@@ -4,7 +4,7 @@
 import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
+import { type AllocationRequest, takingOver } from "../lifecycle/allocation-request.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import {
   type Claim,
@@ -97,10 +97,9 @@ export function requestFromSpec(
   const input = { podIdentity, request: {}, namespace, podLabels: {}, start: 0, ...given };
   const unreserved = { ...claim, addresses: [], nonce: "" };
   const request = { ...requestForClaim(input, unreserved), fromSpec: true } as const;
-  const { takesOver } = claim;
-  if (takesOver === undefined) return request;
-  const constraints = { ...request.constraints, takesOver };
-  return { ...request, constraints, takesOver: { name: takesOver, wasUnused: false } };
+  return claim.takesOver === undefined
+    ? request
+    : takingOver(request, { name: claim.takesOver, wasUnused: false });
 }
 
 /** The requests of a Deployment's set, one for each slot, in the order of the list. */

@@ -76,11 +76,12 @@ function takenAlready(
 /** It was left by the claim that this one takes over from. */
 function mayTakeOver(
   { view }: Pick<Context, "view">,
-  { key, takesOver }: AllocationRequest,
+  { key, constraints }: AllocationRequest,
   found: Reservation,
 ): boolean {
   return (
-    isLeftBy(takesOver, found, key) && !isBackedByClaim(view.claim(claimKey(found.claim))?.record, found)
+    isLeftBy(constraints.takesOver, found, key) &&
+    !isBackedByClaim(view.claim(claimKey(found.claim))?.record, found)
   );
 }
 

@@ -12,7 +12,7 @@ import type {
   Identity,
   Retention,
 } from "../model/claim.ts";
-import type { AddressConstraints } from "../planning/plan.ts";
+import type { AddressConstraints, Predecessor } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
 
 /** Everything that `reserve` needs to make the claim of one identity. */
@@ -44,8 +44,6 @@ export interface AllocationRequest {
    * before it is written. Absent: a claim may pass to this identity.
    */
   readonly isKeptForOwner?: (claim: Claim) => Promise<boolean>;
-  /** The claim whose addresses this one may take when no claim relies on them. */
-  readonly takesOver?: Predecessor;
   /** Of the first interface it asks for a default of the namespace alone, which a claim that a person made need not have. */
   readonly defaultsFirst?: true;
   /** It says what the claim of the name says itself: nobody else's request changes what a person made. */
@@ -54,11 +52,9 @@ export interface AllocationRequest {
   readonly userRequested?: true;
 }
 
-/** A claim of the same namespace, or several, that another one takes over from (ADR 0021). */
-export interface Predecessor {
-  readonly name: string | readonly string[];
-  /** It was seen unused before it went, so that what it left may be taken although it does not cool yet. */
-  readonly wasUnused: boolean;
+/** The same for a claim that takes over from another one (ADR 0021). */
+export function takingOver(request: AllocationRequest, takesOver: Predecessor): AllocationRequest {
+  return { ...request, constraints: { ...request.constraints, takesOver } };
 }
 
 /**

@@ -201,7 +201,7 @@ async function take(
       ? await refusedBefore(context, claimOf(allocation, before, { addresses: [], nonce, now, seen }))
       : undefined;
   if (refused !== undefined) return refused;
-  const { key: claim, takesOver } = allocation;
+  const { key: claim, constraints } = allocation;
   const claimWith = (got: readonly Address[]) => {
     const given = { addresses: [...plan.keep, ...got], places: placesIn(plan, got) };
     return claimOf(allocation, before, { ...given, nonce, now: context.clock.now(), seen });
@@ -215,7 +215,10 @@ async function take(
   if (together.kind === "again") return together;
   const { familyPlans } = together;
   const since = context.clock.monotonic();
-  const took = await acquireAll({ context, claim, nonce, take: takeFrom(takesOver) }, familyPlans);
+  const took = await acquireAll(
+    { context, claim, nonce, take: takeFrom(constraints.takesOver) },
+    familyPlans,
+  );
   if (!Array.isArray(took)) return took;
   const next = claimWith(took.map(({ stored }) => stored.record.address));
   const written = await writeClaim(context, known, next).catch(async (error: unknown) => {

@@ -18,7 +18,7 @@ import { dryRun } from "../demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../demand/build-request.ts";
 import type { Claim } from "../model/claim.ts";
 import type { Store, Stored } from "../store/store.ts";
-import type { AllocationRequest } from "./allocation-request.ts";
+import { type AllocationRequest, takingOver } from "./allocation-request.ts";
 import { release } from "./release.ts";
 import { reserve } from "./reserve.ts";
 
@@ -43,7 +43,7 @@ function successor(): Claim {
 function wanted(world: World, wasUnused: boolean): AllocationRequest {
   const given = { token: world.random.token(), now: world.clock.now() };
   const request = requestFromSpec(successor(), namespaceFacts("shop"), given);
-  return { ...request, userRequested: true, takesOver: { name: "old", wasUnused } };
+  return { ...takingOver(request, { name: "old", wasUnused }), userRequested: true };
 }
 
 async function holders(world: World): Promise<string[]> {

@@ -22,12 +22,12 @@ export type Together =
 /** Nobody sees a reservation without its claim, so there is nothing to read back. Throws what the store throws. */
 export async function takeTogether(
   context: Context,
-  { key, takesOver, sandbox }: AllocationRequest,
+  { key, constraints, sandbox }: AllocationRequest,
   { keep, familyPlans }: Plan,
   to: { readonly nonce: string; readonly claimWith: (got: Claim["addresses"]) => Claim },
 ): Promise<Together> {
   const { store } = context;
-  if (store.createClaim === undefined || takesOver !== undefined || keep.length > 0)
+  if (store.createClaim === undefined || constraints.takesOver !== undefined || keep.length > 0)
     return { kind: "single", familyPlans };
   const picks = familyPlans.map((familyPlan) => new Picks(familyPlan));
   const single = () => ({ kind: "single", familyPlans: picks.map((pick) => pick.again()) }) as const;

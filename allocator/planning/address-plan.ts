@@ -116,13 +116,12 @@ function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusa
 
 /** Addresses that count for the namespace already, because this claim takes them over from another one. */
 function goingOver(view: RecordReader, constraints: AddressConstraints, entry: AddressEntry): Address[] {
-  if (constraints.takesOver === undefined) return [];
+  const { takesOver } = constraints;
+  if (takesOver === undefined) return [];
   return entry.filter((address) => {
     const { claim, releasedAt } = view.reservation(address)?.record ?? {};
     return (
-      claim !== undefined &&
-      releasedAt === undefined &&
-      isPredecessor(claim, constraints, constraints.takesOver)
+      claim !== undefined && releasedAt === undefined && isPredecessor(claim, constraints, takesOver.name)
     );
   });
 }
@@ -133,7 +132,8 @@ function coolingAfter(view: RecordReader, constraints: AddressConstraints, entry
     const { claim, releasedAt } = view.reservation(address)?.record ?? {};
     if (claim === undefined || releasedAt === undefined) return false;
     return (
-      claimKey(claim) === claimKey(constraints) || isPredecessor(claim, constraints, constraints.takesOver)
+      claimKey(claim) === claimKey(constraints) ||
+      isPredecessor(claim, constraints, constraints.takesOver?.name)
     );
   });
 }

@@ -7,6 +7,13 @@ import type { Pool } from "../pool/pool.ts";
 import type { PoolConstraints } from "./pool-sources.ts";
 
 /** What one identity needs, with everything that decides which pools are open to it. */
+/** A claim of the same namespace, or several, that another one takes over from (ADR 0021). */
+export interface Predecessor {
+  readonly name: string | readonly string[];
+  /** It was seen unused before it went, so that what it left may be taken although it does not cool yet. */
+  readonly wasUnused: boolean;
+}
+
 export interface AddressConstraints extends PoolConstraints {
   /** Of the claim; seeds the choice, so that an identity tends to the same address. */
   readonly name: string;
@@ -26,8 +33,8 @@ export interface AddressConstraints extends PoolConstraints {
   readonly isAsGiven?: true;
   /** Of the pools that would do, those that go with the pod's other interfaces; absent: all. */
   readonly within?: ReadonlySet<Pool>;
-  /** Name of the claim that it gets the entry from, or of several. */
-  readonly takesOver?: string | readonly string[];
+  /** The claim whose addresses this one may take when no claim relies on them. */
+  readonly takesOver?: Predecessor;
 }
 
 export interface Candidate {

@@ -5,7 +5,7 @@ import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/bas
 import type { Context } from "../../allocator/cache/context.ts";
 import { dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../../allocator/demand/build-request.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
+import { type AllocationRequest, takingOver } from "../../allocator/lifecycle/allocation-request.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -121,6 +121,5 @@ async function wantedFor(place: Place, context: Context, { json }: Subject): Pro
 async function wantedBy({ world }: Place, { clock, random }: Context, claim: Claim): Promise<Wanted> {
   const namespace = await namespaceOf(world, claim.namespace);
   const request = requestFromSpec(claim, namespace, { token: random.token(), now: clock.now() });
-  const takesOver = { name: claim.takesOver ?? "", wasUnused: true };
-  return { claim, request: { ...request, takesOver } };
+  return { claim, request: takingOver(request, { name: claim.takesOver ?? "", wasUnused: true }) };
 }

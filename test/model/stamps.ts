@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { takingOver } from "../../allocator/lifecycle/allocation-request.ts";
 import {
   admission,
   allocationOf,
@@ -53,7 +54,7 @@ export const STAMPS: readonly Scenario[] = [
     ...{ pools, stampsSeconds, time },
     actors: [
       admission("a", X),
-      reserver(allocationOf("n", { exact: [X] }, { takesOver: { name: "a", wasUnused: true } })),
+      reserver(takingOver(allocationOf("n", { exact: [X] }), { name: "a", wasUnused: true })),
       admission("b", X),
     ],
   },

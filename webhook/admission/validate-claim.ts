@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts"
 import type { Context } from "../../allocator/cache/context.ts";
 import { describeDryRun, dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { requestFromSpec } from "../../allocator/demand/build-request.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
+import { type AllocationRequest, takingOver } from "../../allocator/lifecycle/allocation-request.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { isOwnClaim } from "../../allocator/lifecycle/claim-conflicts.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
@@ -139,8 +139,7 @@ async function asSuccessor(
     return asked;
   const from = claimKey({ namespace: claim.namespace, name });
   if ((await store.get("claim", from)) !== undefined) return asked;
-  const constraints = { ...asked.constraints, takesOver: name };
-  return { ...asked, constraints, takesOver: { name, wasUnused: true } };
+  return takingOver(asked, { name, wasUnused: true });
 }
 
 /** Stores the claim, then reserves for it; a claim that cannot have its addresses does not stay. */

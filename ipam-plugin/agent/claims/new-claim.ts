@@ -4,7 +4,11 @@ import type { Labels } from "../../../allocator/base/ports.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { requestFor } from "../../../allocator/demand/build-request.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
-import type { AllocationRequest, Reserved } from "../../../allocator/lifecycle/allocation-request.ts";
+import {
+  type AllocationRequest,
+  type Reserved,
+  takingOver,
+} from "../../../allocator/lifecycle/allocation-request.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Binding } from "../../../allocator/model/claim.ts";
 import type { NamespaceState } from "../../../allocator/model/cluster-state.ts";
@@ -56,9 +60,8 @@ export async function reserveFormer(
 ): Promise<Reserved | undefined> {
   const allocation = newClaimFor({ ...request, addresses }, of);
   if (isRefusal(allocation)) return undefined;
-  const constraints = { ...allocation.constraints, takesOver: claims };
-  const takesOver = { name: claims, wasUnused: false };
-  const got = await reserve(context, { ...allocation, constraints, takesOver }, "nothing");
+  const again = takingOver(allocation, { name: claims, wasUnused: false });
+  const got = await reserve(context, again, "nothing");
   return isRefusal(got) ? undefined : got;
 }
 

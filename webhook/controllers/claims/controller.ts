@@ -4,6 +4,7 @@ import { isRefusal } from "../../../allocator/base/errors.ts";
 import { requestFromSpec } from "../../../allocator/demand/build-request.ts";
 import { predictFromCache } from "../../../allocator/demand/cache-prediction.ts";
 import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
+import { takingOver } from "../../../allocator/lifecycle/allocation-request.ts";
 import { isDetached } from "../../../allocator/lifecycle/bind.ts";
 import { startCooldownIfDropped } from "../../../allocator/lifecycle/release.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
@@ -198,11 +199,10 @@ class Claims {
     const { clock, random } = context;
     const namespace = await namespaceOf(inventory.cached, seen.record.namespace);
     const wanted = requestFromSpec(seen.record, namespace, { token: random.token(), now: clock.now() });
-    const { takesOver } = wanted;
+    const { takesOver } = wanted.constraints;
     // what was deleted meanwhile is not made again as Berth's own
     const byPerson = { ...wanted, userRequested: true as const };
-    const allocation =
-      takesOver === undefined ? byPerson : { ...byPerson, takesOver: { ...takesOver, wasUnused } };
+    const allocation = takesOver === undefined ? byPerson : takingOver(byPerson, { ...takesOver, wasUnused });
     const prediction = predictFromCache(context, allocation);
     if (isRefusal(prediction)) return { verdict: prediction, revision: seen.revision };
     const got = prediction.kind === "unknown" ? await reserve(context, allocation, "pod") : prediction;
