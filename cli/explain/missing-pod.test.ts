@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
@@ -32,6 +33,11 @@ describe("a pod that is not there", () => {
       assert.match(
         await said("cluster", "mysql-0"),
         /; there is a claim of that name: .* claim\/shop\/mysql-0$/,
+      );
+      store.get = () => Promise.reject(new BerthError("STORE_READ_ONLY", "may not read claims"));
+      assert.equal(
+        await said("cluster", "mysql-0"),
+        "there is no pod shop/mysql-0; see what there is with: kubectl get pods -A",
       );
     } finally {
       await store.close();

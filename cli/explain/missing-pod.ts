@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import type { Backend } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 
 type Known = Pick<Backend, "place" | "store" | "claims">;
 
@@ -13,7 +14,8 @@ export async function missingPod(backend: Known, pod: ClaimKey): Promise<string>
 
 async function claimWords({ place, store, claims }: Known, { namespace, name }: ClaimKey): Promise<string> {
   const key = claimKey({ namespace, name });
-  if ((await store.get("claim", key)) !== undefined)
+  // who may not read claims still hears that there is no such pod
+  if ((await ifAllowed(() => store.get("claim", key))) !== undefined)
     return `; there is a claim of that name: berthctl explain claim/${key}`;
   if (place === "cluster") return "";
   const own = (await claims(namespace)).find(
