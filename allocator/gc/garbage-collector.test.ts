@@ -188,6 +188,8 @@ describe("a pass", () => {
     assert.equal(await pass(world, collector, 1e9), NOTHING);
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
     assert.equal(await pass(world, collector), NOTHING);
+    assert.equal((await claimOf(world))?.retained?.because, "scaled", "whatever binds it takes that away");
+    assert.equal(await pass(world, collector, 30_000), NOTHING);
     assert.equal((await claimOf(world))?.retained, undefined);
     assert.deepEqual(await world.holdings(), { "shop/mysql-0": "10.20.0.70" });
     await assertClean(world);

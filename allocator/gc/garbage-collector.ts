@@ -72,6 +72,7 @@ export class GarbageCollector {
   async pass(): Promise<GcReport> {
     let released = 0;
     let retained = 0;
+    await this.#noteNeeded();
     let i = 0;
     for (const stored of this.#context.view.claims()) {
       if (!this.#mayWrite()) break;
@@ -89,6 +90,18 @@ export class GarbageCollector {
       async (stored) => (await this.#context.store.remove("reservation", stored)).kind,
     );
     return { orphans, cooled, released, retained };
+  }
+
+  /** Before any claim is judged: whether there is room for one among those that are retained depends on the others. */
+  async #noteNeeded(): Promise<void> {
+    const needed = new Set<string>();
+    let i = 0;
+    for (const { key, record } of this.#context.view.claims("retained")) {
+      if (i++ % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
+      const { owner } = await observeOwner(record, this.#cachedState, this.#own);
+      if (owner === "needed") needed.add(key);
+    }
+    this.#limits.noteNeeded(needed);
   }
 
   async #countRemoved(

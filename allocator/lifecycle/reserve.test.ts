@@ -197,6 +197,23 @@ describe("reserve for an identity that has its claim", () => {
     assert.equal((await take(world, wanted)).claim.revision, claim.revision);
   });
 
+  it("writes nothing of one that is retained for long: whatever binds it to its pod does", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const wanted = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
+    await take(world, wanted);
+    await change(world, "shop/mysql-0", {
+      binding: bindingTo("mysql-0", "node-a"),
+      retained: { since: world.clock.now(), because: "scaled" },
+    });
+    const before = world.dump();
+    const again = granted(await reserve(world.context, wanted, "workload"));
+    assert.deepEqual(again.addresses, addrs("10.20.0.70"));
+    assert.equal(world.dump(), before);
+    await change(world, "shop/mysql-0", { retained: { since: 5, because: "scaled" } });
+    const { claim } = granted(await reserve(world.context, wanted, "workload"));
+    assert.equal(claim.record.retained, undefined, "its time would be over before a pod can have come");
+  });
+
   it("notes the admission again when its pod is long in coming", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));

@@ -30,6 +30,7 @@ import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { meetings } from "./orphan-age.ts";
 import { release, startCooldownIfDropped } from "./release.ts";
+import { isRetainedBeyondHold } from "./retention-limits.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
 
@@ -128,7 +129,7 @@ async function tryReserve(
   const { allocation, reliable, plan, moves } = decision;
   if (known === undefined || !isReserved(known.record))
     return await take(context, { allocation, seen }, known, plan);
-  const stays = seen === "nothing" || (!moves && isCurrent(known, allocation, context.clock.now()));
+  const stays = seen === "nothing" || (!moves && isCurrent(context, known, allocation));
   const lacks = reliable.length < known.record.addresses.length;
   const isAssigned = stays && seen !== "workload";
   const keep = lacks ? keepFromUndo : keepForPod;
@@ -251,9 +252,12 @@ async function withinQuota(
 }
 
 /** Nothing about the claim would be written again, and it does not wait for its pod for so long that its time is almost over. */
-function isCurrent(known: Stored<"claim">, allocation: AllocationRequest, now: number): boolean {
+function isCurrent({ view, clock }: Context, known: Stored<"claim">, allocation: AllocationRequest): boolean {
   const { record: claim } = known;
-  return (claim.handMade === true || !waitsLong(known, now)) && isUpToDate(claim, allocation);
+  const now = clock.now();
+  if (claim.handMade !== true && waitsLong(known, now)) return false;
+  const { retained: _, ...takenUp } = claim; // binding it takes that away
+  return isUpToDate(isRetainedBeyondHold(view, claim, now) ? takenUp : claim, allocation);
 }
 
 /** The claim is of this owner, with this retention and request, and is not set aside; what a person wrote stays as it is. */

@@ -97,6 +97,66 @@ describe("how much may be retained", () => {
     assert.equal(judged(claim(1, { handMade: true }), [], none).is, "keep");
   });
 
+  describe("what is needed again", () => {
+    const two = { retention: { perNamespace: 2 } };
+    const needed: OwnerState = { ...GONE, owner: "needed" };
+    const all = [retained(1, 30), retained(2, 20), retained(3, 10)];
+    const view = viewOf({ pools: [poolRecord("db", "10.20.0.0/24", { limits: two })], claims: all });
+
+    function limitsAt(at: { ms: number }, seen = view) {
+      const clock = { ...new ManualClock(), now: () => NOW, monotonic: () => at.ms, sleep: async () => {} };
+      return new RetentionLimits({ view: seen, clock });
+    }
+    const verdictOf = (limits: RetentionLimits, claim: Claim, facts: OwnerState) =>
+      limits.judge(storedAs("claim", claim), facts).kind;
+
+    it("is left to whatever binds it for 30 s, unless its time is over before a pod can have come", () => {
+      const at = { ms: 5 };
+      const limits = limitsAt(at);
+      assert.equal(verdictOf(limits, retained(1, 30), needed), "keep");
+      at.ms += 29_999;
+      assert.equal(verdictOf(limits, retained(1, 30), needed), "keep");
+      at.ms += 1;
+      assert.equal(verdictOf(limits, retained(1, 30), needed), "unretain");
+      assert.equal(verdictOf(limits, retained(1, 30), SCALED), "keep");
+      assert.equal(verdictOf(limits, retained(1, 30), needed), "keep", "it was not needed in between");
+      const of = (ttlMs: number, ago: number): Claim => ({
+        ...retained(2, ago),
+        retention: { ...RETAIN, ttlMs },
+      });
+      assert.equal(verdictOf(limitsAt(at), of(HOUR, HOUR - 120_001), needed), "keep");
+      assert.equal(verdictOf(limitsAt(at), of(HOUR, HOUR - 120_000), needed), "unretain");
+      const chosen = { ...retained(2, 20), retention: { ...RETAIN, whenDeleted: "Release" as const } };
+      assert.equal(verdictOf(limitsAt(at), chosen, needed), "unretain");
+    });
+
+    it("counts no more among what is retained, whichever is looked at first", () => {
+      const [first, second, third] = all.map((claim) => claim.name).map((name) => `shop/${name}`);
+      const at = { ms: 5 };
+      assert.equal(verdictOf(limitsAt(at), retained(3, 10), GONE), "release");
+      for (const key of [first, second]) {
+        const limits = limitsAt(at);
+        limits.noteNeeded(new Set([key ?? ""]));
+        assert.equal(verdictOf(limits, retained(3, 10), GONE), "keep");
+        assert.equal(verdictOf(limits, claim(9), GONE), "release", "two are still retained");
+        limits.noteNeeded(new Set([first ?? "", second ?? ""]));
+        assert.equal(verdictOf(limits, claim(9), GONE), "retain");
+        limits.noteNeeded(new Set());
+        assert.equal(verdictOf(limits, retained(3, 10), GONE), "release");
+      }
+      const limits = limitsAt(at);
+      verdictOf(limits, retained(1, 30), needed);
+      assert.equal(verdictOf(limits, retained(3, 10), GONE), "keep");
+      limits.noteNeeded(new Set([first ?? "", third ?? ""]));
+      at.ms += 30_000;
+      assert.equal(
+        verdictOf(limits, retained(1, 30), needed),
+        "unretain",
+        "it is counted from when it was first seen",
+      );
+    });
+  });
+
   it("lasts for the shorter of the two times", () => {
     const hour = { retention: { ttl: "1h" } };
     assert.equal(judged(retained(1, HOUR - 1), [], hour).is, "keep");

@@ -7,6 +7,7 @@ import type { RecordReader } from "../cache/reader.ts";
 import { type Claim, claimKey, hadPod, type Retention } from "../model/claim.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
+import { HOLD_TIMEOUT_MS } from "./hold.ts";
 import { decideRetention, type OwnerState, type RetentionDecision } from "./retention.ts";
 import { ServerTimes } from "./server-times.ts";
 
@@ -16,8 +17,13 @@ interface AllowedRetention {
   readonly because?: string;
 }
 
+/** Keys of claims that are marked as retained, the oldest mark first -> how many are before it. */
+type Ranks = ReadonlyMap<string, number>;
+
 /** The order of retained claims of the same pool and namespace is looked up again after this. */
 const RANKS_MS = 1_000;
+/** A claim that is needed again is marked as such after this, unless it was bound before: that takes the mark of retention away as well. */
+const TAKEN_UP_MS = 30_000;
 
 /**
  * What the limits of its pools leave of a claim's retention (ADR 0010): the shorter ttl, and nothing beyond so many
@@ -27,18 +33,44 @@ const RANKS_MS = 1_000;
 export class RetentionLimits {
   readonly #context: Pick<Context, "view" | "clock">;
   readonly #stamps = new ServerTimes();
-  #ranks = new Map<string, readonly string[]>(); // pool/namespace -> keys of retained claims, the oldest first
+  #neededSince = new Map<string, number>(); // key of a claim that is marked as retained and needed again -> monotonic, ms
+  #ranks = new Map<string, Ranks>(); // pool/namespace -> those of its claims
   #until = Number.NEGATIVE_INFINITY;
 
   constructor(context: Pick<Context, "view" | "clock">) {
     this.#context = context;
   }
 
+  /** All claims that are marked as retained and needed again, each to `judge` as it is met: they count for no limit. */
+  noteNeeded(keys: ReadonlySet<string>): void {
+    const now = this.#context.clock.monotonic();
+    this.#neededSince = new Map([...keys].map((key) => [key, this.#neededSince.get(key) ?? now]));
+  }
+
   /** What becomes of the claim: what it is to be kept for is its owner's business, how much of that there may be, the pool's. */
   judge(stored: Stored<"claim">, facts: OwnerState): RetentionDecision {
+    const verdict = this.#verdict(stored, facts);
+    if (verdict.kind !== "unretain") {
+      this.#neededSince.delete(stored.key);
+      return verdict;
+    }
+    return this.#isBoundSoon(stored) ? { kind: "keep" } : verdict;
+  }
+
+  /** Its pod is about to come, and what binds it writes all that there is to write. */
+  #isBoundSoon({ key, record }: Stored<"claim">): boolean {
+    const { clock, view } = this.#context;
+    const now = clock.monotonic();
+    const since = this.#neededSince.get(key) ?? now;
+    this.#neededSince.set(key, since);
+    return now - since < TAKEN_UP_MS && isRetainedBeyondHold(view, record, clock.now());
+  }
+
+  #verdict(stored: Stored<"claim">, facts: OwnerState): RetentionDecision {
     const now = this.#context.clock.now();
     const { record, createdAt } = this.#stamps.met(stored, now);
     const withoutLimits = decideRetention(record, facts, createdAt, now);
+    if (withoutLimits.kind === "unretain") return withoutLimits;
     if (withoutLimits.kind !== "retain" && record.retained === undefined) return withoutLimits;
     // a choice of a newer version releases nothing, and what it says of limits is not known either
     if (saysMore(stored)) return withoutLimits;
@@ -66,9 +98,11 @@ export class RetentionLimits {
 
   /** Why the claim cannot be retained, or not any longer. */
   #fullWithout({ name, retention: { perNamespace } }: Pool, claim: Claim): string | undefined {
-    const all = this.#ranked().get(`${name}/${claim.namespace}`) ?? [];
-    const rank = claim.retained === undefined ? all.length : all.indexOf(claimKey(claim));
-    if (rank < perNamespace) return undefined;
+    const key = claim.retained === undefined ? undefined : claimKey(claim);
+    const marked: Ranks = this.#ranked().get(`${name}/${claim.namespace}`) ?? new Map();
+    if ((key === undefined ? marked.size : (marked.get(key) ?? -1)) < perNamespace) return undefined;
+    const all = [...marked.keys()].filter((one) => !this.#neededSince.has(one));
+    if ((key === undefined ? all.length : all.indexOf(key)) < perNamespace) return undefined;
     return (
       `namespace ${claim.namespace} has ${counted(all.length, "claim that is", "claims that are")} retained in pool ${JSON.stringify(name)}, which keeps ` +
       `${perNamespace}; release some, or raise limits.retention.perNamespace of the pool`
@@ -84,26 +118,34 @@ export class RetentionLimits {
     return `it was retained for ${most}, the most that pool ${JSON.stringify(shorter.name)} allows; raise limits.retention.ttl of the pool for others`;
   }
 
-  #ranked(): ReadonlyMap<string, readonly string[]> {
+  #ranked(): ReadonlyMap<string, Ranks> {
     const now = this.#context.clock.monotonic();
     if (now < this.#until) return this.#ranks;
     const retained: { record: Claim; since: number; key: string }[] = [];
     for (const { record, key } of this.#context.view.claims("retained"))
       if (record.retained !== undefined) retained.push({ record, since: record.retained.since, key });
     retained.sort((a, b) => a.since - b.since || (a.key < b.key ? -1 : 1));
-    const ranks = new Map<string, string[]>();
+    const ranks = new Map<string, Map<string, number>>();
     for (const { record, key } of retained) {
       for (const { name } of poolsOf(this.#context.view, record)) {
         const place = `${name}/${record.namespace}`;
-        const keys = ranks.get(place) ?? [];
-        keys.push(key);
-        ranks.set(place, keys);
+        const ranked = ranks.get(place) ?? new Map<string, number>();
+        ranks.set(place, ranked.set(key, ranked.size));
       }
     }
     this.#ranks = ranks;
     this.#until = now + RANKS_MS;
     return ranks;
   }
+}
+
+/** Whether it stays retained for longer than a pod is waited for: a pod that comes finds it, although nothing is written of it before. */
+export function isRetainedBeyondHold(view: RecordReader, claim: Claim, now: number): boolean {
+  const { retained, retention } = claim;
+  if (retained === undefined) return false;
+  const choice = retained.because === "scaled" ? retention.whenScaled : retention.whenDeleted;
+  const ttlMs = allowedTtlMs(retention, poolsOf(view, claim));
+  return choice === "Retain" && (ttlMs === null || retained.since + ttlMs - now > HOLD_TIMEOUT_MS);
 }
 
 /** How long a claim stays retained: as it asks, or as long as the strictest of its pools allows; null: for ever. */
