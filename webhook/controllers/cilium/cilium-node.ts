@@ -39,8 +39,10 @@ export interface CiliumNode {
   readonly resourceVersion: string;
   /** Of the Node that it belongs to; undefined: nobody wrote that. */
   readonly nodeUID: string | undefined;
-  /** `spec.ipam.pool`: addresses as they are written. */
+  /** `spec.ipam.pool`. */
   readonly pool: ReadonlySet<string>;
+  /** Those of `pool` under a key that is written in another way (`FD00::5`): agents compare keys as they are, and give such an address whatever they were asked. */
+  readonly misspelt: ReadonlySet<string>;
   readonly podCIDRs: readonly string[];
   /** `spec.ipam.pools.allocated`, whatever else an entry says. */
   readonly allocated: readonly Allocation[];
@@ -72,10 +74,12 @@ export function readCiliumNode(item: KubeItem): CiliumNode {
   const owners = listAt(item.metadata, "ownerReferences").map((owner) => owner as Json);
   const node = owners.find((owner) => owner["kind"] === "Node");
   const error = objectAt(said, "operator-status")["error"];
+  const keys = Object.keys(objectAt(given, "pool"));
   return {
     ...{ name, uid, resourceVersion },
     nodeUID: typeof node?.["uid"] === "string" ? node["uid"] : undefined,
-    pool: new Set(Object.keys(objectAt(given, "pool"))),
+    pool: new Set(keys.map(canonical)),
+    misspelt: new Set(keys.map(canonical).filter((address, n) => address !== keys[n])),
     podCIDRs: listAt(given, "podCIDRs").filter((cidr) => typeof cidr === "string"),
     allocated: listAt(pools, "allocated").flatMap((entry) => allocationOf(entry) ?? []),
     requested: listAt(pools, "requested").flatMap((entry) => requestOf(entry) ?? []),

@@ -70,6 +70,28 @@ describe("a node of Cilium's in mode crd", () => {
     assert.deepEqual((listed.adds as { pool: object }).pool, {}, "what it has itself is as it was");
   });
 
+  it("knows an address of IPv6 however it is written, and keeps what its agent was not asked for in its own words", () => {
+    const six = block("fd00::/126");
+    const pool = ["FD00::1", "fd00:0::2"];
+    const { adds } = plan({ blocks: [six], pool });
+    assert.deepEqual((adds as { pool: object }).pool, { "fd00::": {}, "fd00::3": {} });
+    const offers: Offer[] = [{ ...OFFER, family: "IPv6", length: 126 }];
+    const blocks = [block("fd00::4/126"), block("fd00::8/126"), six];
+    const rest = [4, 5, 6, 7, 8, 9, "a", "b", 0, 3].map((n) => `fd00::${n === 0 ? "" : n}`);
+    const scene = { blocks, offers, quiet: ["fd00::/126"] };
+    assert.deepEqual(plan({ ...scene, pool: [...rest, ...pool] }).recall, []);
+    assert.deepEqual(plan({ ...scene, pool: [...rest, "fd00::1", "fd00::2"] }).recall, ["fd00::/126"]);
+    const recalled = { ...scene, blocks: [block("fd00::/126", { recalled: true })], offers: [] };
+    const releases = each(["fd00::", "fd00::1", "fd00::2", "fd00::3"], "ready-for-release");
+    assert.deepEqual(plan({ ...recalled, pool, releases }).withdraws, []);
+    const podCIDRs = ["FD00::/126"];
+    const gone = plan({ ...recalled, pool: ["fd00::1"], podCIDRs, releases });
+    assert.deepEqual(
+      [gone.withdraws, gone.removes],
+      [["fd00::/126"], { pool: { "fd00::1": null }, podCIDRs: [] }],
+    );
+  });
+
   it("keeps a block that its object names as part of a larger CIDR: it would only come back", () => {
     const scene = { blocks: [block(A), block(B)], pool: [...addresses(0), ...addresses(4)], quiet: [A, B] };
     assert.deepEqual(plan({ ...scene, podCIDRs: [A, B], used: [] }).recall, []);

@@ -119,7 +119,13 @@ class SeenBlock {
     return this.addresses.some((address) => !this.#node.pool.has(address) && !this.#isLetGo(address));
   }
 
+  /** Its agent does not know what it is asked for, nor what it answers. */
+  get isMisspelt(): boolean {
+    return this.listed.some((address) => this.#node.misspelt.has(address));
+  }
+
   #isLetGo(address: string): boolean {
+    if (this.#node.misspelt.has(address)) return false;
     const state = this.#state(address);
     return state === "ready-for-release" || state === "released";
   }
@@ -171,7 +177,7 @@ function planAmount(
   const order = active.toReversed().toSorted((a, b) => Number(b.block.drains) - Number(a.block.drains));
   for (const one of order) {
     const left = free - one.addresses.length;
-    if (one.used > 0 || !quiet.has(one.text) || left < growBelow || one.isPart) continue;
+    if (one.used > 0 || !quiet.has(one.text) || left < growBelow || one.isPart || one.isMisspelt) continue;
     if (!one.block.drains && left < shrinkAbove) continue;
     recall.push(one.text);
     free = left;
@@ -225,7 +231,7 @@ function additions(node: CiliumNode, seen: readonly SeenBlock[]): Pick<CiliumPla
 
 function removals(node: CiliumNode, gone: readonly SeenBlock[]): CiliumPlan["removes"] {
   const left = new Set(gone.map(({ text }) => text));
-  const podCIDRs = node.podCIDRs.filter((cidr) => !left.has(cidr));
+  const podCIDRs = node.podCIDRs.filter((cidr) => !left.has(parseCidr(cidr)?.text ?? cidr));
   const pool = Object.fromEntries(gone.flatMap(({ listed }) => listed.map((address) => [address, null])));
   return { pool, ...(podCIDRs.length === node.podCIDRs.length ? {} : { podCIDRs }) };
 }
