@@ -18,7 +18,7 @@ const [A, B] = ["10.0.0.0/28", "10.0.0.16/28"];
 function block(text: string, over: Partial<OwnBlock> = {}): OwnBlock {
   const cidr = parseCidr(text);
   assert.ok(cidr);
-  return { cidr, pool: "east", recalled: false, drains: false, ...over };
+  return { cidr, pool: "east", ciliumPool: "default", recalled: false, drains: false, ...over };
 }
 
 interface Scene {

@@ -17,7 +17,7 @@ const OFFER: Offer = {
 function block(text: string, over: Partial<OwnBlock> = {}): OwnBlock {
   const cidr = parseCidr(text);
   assert.ok(cidr);
-  return { cidr, pool: "east", recalled: false, drains: false, ...over };
+  return { cidr, pool: "east", ciliumPool: "default", recalled: false, drains: false, ...over };
 }
 
 const [A, B, C] = ["10.0.0.0/30", "10.0.0.4/30", "10.0.0.8/30"];

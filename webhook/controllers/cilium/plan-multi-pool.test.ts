@@ -18,7 +18,7 @@ const [A, B] = ["10.0.0.0/28", "10.0.0.16/28"];
 function block(text: string, over: Partial<OwnBlock> = {}): OwnBlock {
   const cidr = parseCidr(text);
   assert.ok(cidr);
-  return { cidr, pool: "east", recalled: false, drains: false, ...over };
+  return { cidr, pool: "east", ciliumPool: "green", recalled: false, drains: false, ...over };
 }
 
 const nodeOf = (ipam: object) =>
@@ -77,6 +77,21 @@ describe("a node of Cilium's in mode multi-pool", () => {
   it("is told of all that it has when its object was made again", () => {
     const again = plan({ blocks: [block(A), block(B, { recalled: true })], quiet: [A, B] });
     assert.deepEqual([again.publishes, again.keep, again.withdraws, again.recall], [[A], [B], [], []]);
+  });
+
+  it("is told then of what it has of a pool that is not for it any more, which goes once its agent takes it out", () => {
+    const [left, gone] = [
+      { pool: "west", ciliumPool: "red" },
+      { pool: "west", ciliumPool: undefined },
+    ];
+    const blocks = [block(A, left), block(B, { ...left, recalled: true }), block("10.0.0.32/28", gone)];
+    const again = plan({ blocks, quiet: [A, B, "10.0.0.32/28"] });
+    assert.deepEqual([again.publishes, again.keep, again.withdraws, again.recall], [[A], [B], [], []]);
+    assert.deepEqual(again.adds, { pools: { allocated: [{ pool: "red", cidrs: [A] }] } });
+    const listed = [{ pool: "red", cidrs: [A, B] }];
+    const kept = plan({ needs: 0, allocated: listed, blocks: [block(A, left)], quiet: [A] });
+    assert.deepEqual([kept.publishes, kept.recall], [[], []]);
+    assert.deepEqual(plan({ needs: 0, blocks: [block(A, left)], quiet: [A] }).recall, [A]);
   });
 
   it("is told of a pool that nobody has", () => {

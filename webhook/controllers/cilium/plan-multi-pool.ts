@@ -19,22 +19,31 @@ import {
  */
 export function planMultiPoolNode(situation: Situation): CiliumPlan {
   const { node, offers } = situation;
-  const named = new Map(offers.map(({ pool, ciliumPool }) => [pool, ciliumPool]));
   const isListed = listing(node.allocated.flatMap(({ cidrs }) => cidrs));
-  const pools = new Set([...named.values(), ...node.requested.map(({ pool }) => pool)]);
+  const pools = new Set([
+    ...offers.map(({ ciliumPool }) => ciliumPool),
+    ...node.requested.map(({ pool }) => pool),
+  ]);
   const plans = [...pools].flatMap((pool) =>
     FAMILIES.map((family) => planPool(situation, { pool, family, isListed })),
   );
   const known = new Set(plans.flatMap(({ blocks }) => blocks));
-  // of a pool that is for other nodes now, or gone: what is listed stays as long as the agent has it
+  // of a pool that is disabled, for other nodes now, or gone: what is listed stays as long as the agent has it
   const strays = situation.blocks.filter((block) => !known.has(block));
-  const publishes = plans.flatMap((plan) => plan.publishes);
+  const untold = isSpoken(node)
+    ? []
+    : strays.filter(({ cidr, ciliumPool }) => ciliumPool !== undefined && !isListed(cidr));
+  const publishes = [
+    ...plans.flatMap((plan) => plan.publishes),
+    ...untold.filter(({ recalled }) => !recalled),
+  ];
   const spare = isSpoken(node) ? [...plans.flatMap((plan) => plan.spare), ...strays] : [];
   const back = spare.filter(({ cidr }) => !isListed(cidr));
   return {
     ...NOTHING,
     keep: [
       ...plans.flatMap((plan) => plan.keep),
+      ...untold.filter(({ recalled }) => recalled),
       ...situation.blocks.filter(({ cidr, recalled }) => recalled && isListed(cidr)),
     ].map(({ cidr }) => cidr.text),
     recall: back
@@ -42,7 +51,7 @@ export function planMultiPoolNode(situation: Situation): CiliumPlan {
       .map(({ cidr }) => cidr.text),
     withdraws: back.filter(({ recalled }) => recalled).map(({ cidr }) => cidr.text),
     publishes: publishes.map(({ cidr }) => cidr.text),
-    adds: { pools: { allocated: withBlocks(node, publishes, named) } },
+    adds: { pools: { allocated: withBlocks(node, publishes) } },
     grants: plans.flatMap(({ grants }) => grants),
     wrong: plans.flatMap(({ wrong }) => wrong),
   };
@@ -124,14 +133,9 @@ function usableIn(
   return Math.max(0, sizeOfBlock(cidr) - lost);
 }
 
-function withBlocks(
-  { allocated }: CiliumNode,
-  added: readonly OwnBlock[],
-  named: ReadonlyMap<string, string>,
-): readonly Allocation[] {
+function withBlocks({ allocated }: CiliumNode, added: readonly OwnBlock[]): readonly Allocation[] {
   const list = allocated.map((entry) => ({ ...entry, cidrs: [...entry.cidrs] }));
-  for (const { cidr, pool } of added) {
-    const name = named.get(pool) ?? pool;
+  for (const { cidr, pool, ciliumPool: name = pool } of added) {
     const entry = list.find((one) => one.pool === name);
     if (entry === undefined) list.push({ pool: name, cidrs: [cidr.text] });
     else entry.cidrs.push(cidr.text);

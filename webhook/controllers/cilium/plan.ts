@@ -8,6 +8,8 @@ import type { CiliumNode, ReleaseState } from "./cilium-node.ts";
 export interface OwnBlock {
   readonly cidr: Cidr;
   readonly pool: string;
+  /** What Cilium calls the pool; of mode multi-pool. Undefined: nobody can say, as the pool is gone or cannot be read. */
+  readonly ciliumPool: string | undefined;
   /** It is on its way back: nothing of it is published again before that is undone in the record. */
   readonly recalled: boolean;
   /** Its pool is disabled or gone. */

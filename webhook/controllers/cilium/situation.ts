@@ -77,8 +77,10 @@ export function situationOf(
   const blocks = about.blocks.flatMap(({ record }): OwnBlock[] => {
     const cidr = parseCidr(record.cidr);
     if (cidr === undefined) return [];
-    const drains = isDrained(view, record.pool);
-    return [{ cidr, pool: record.pool, recalled: record.recalledAt !== undefined, drains }];
+    const pool = view.pool(record.pool);
+    const named = { pool: record.pool, ciliumPool: pool && ciliumPoolOf(pool) };
+    const recalled = record.recalledAt !== undefined;
+    return [{ cidr, ...named, recalled, drains: isDrained(view, record.pool) }];
   });
   // the same order whatever the cache's is: the first are filled, the last go back
   return { ...about, blocks: blocks.toSorted((a, b) => (a.cidr.base < b.cidr.base ? -1 : 1)) };

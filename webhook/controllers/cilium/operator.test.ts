@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { PoolRecord } from "../../../allocator/pool/pool.ts";
+import { Client } from "../../../kube/api/client.ts";
+import { NODES } from "../../../kube/api/resource.ts";
+import type { CiliumObject } from "../../../test/cilium/agents.ts";
+import { ObjectServer } from "../../../test/cilium/object-server.ts";
+import { poolRecord } from "../../../test/support/fixtures.ts";
+import { openWorld, type World } from "../../../test/support/world.ts";
+import { observedNode } from "../../cluster-state/projections.ts";
+import { CILIUM_NODES, type CiliumMode, readCiliumNode } from "./cilium-node.ts";
+import { CiliumOperator } from "./operator.ts";
+
+function poolOf(name: string, cidr: string, spec: object = {}): PoolRecord {
+  const nodeCIDRs = { use: "Cilium", blockSize: { ipv4: 28 } } as const;
+  return poolRecord(name, cidr, { nodeCIDRs, cooldown: "0s", ...spec });
+}
+
+/** One node, its CiliumNode as a person or its agent writes it, and an operator that sees both at once. */
+class Scene {
+  readonly world: World;
+  readonly #server = new ObjectServer();
+  readonly #operator: CiliumOperator;
+
+  constructor(world: World, mode: CiliumMode) {
+    this.world = world;
+    const server = this.#server;
+    const seen = <T>(plural: string, project: (item: never) => T) => {
+      const all = function* () {
+        for (const item of server.items(plural)) yield [item.metadata.name, project(item as never)] as const;
+      };
+      return { all, get: (name: string) => new Map(all()).get(name) };
+    };
+    this.#operator = new CiliumOperator({
+      ...{ context: world.context, view: world.cache, mode },
+      nodes: seen("nodes", observedNode),
+      ciliumNodes: seen("ciliumnodes", readCiliumNode),
+      client: this.#client(CILIUM_NODES),
+      nodeClient: this.#client(NODES),
+      mayWrite: () => true,
+      isAbsentLong: () => true,
+    });
+  }
+
+  #client(resource: typeof NODES): Client {
+    return new Client(this.#server.connection(), resource);
+  }
+
+  async join(labels: Readonly<Record<string, string>> = {}): Promise<void> {
+    await this.#client(NODES).create({ name: "n1" }, { metadata: { labels } });
+  }
+
+  async relabel(labels: Readonly<Record<string, string | null>>): Promise<void> {
+    await this.#client(NODES).patch({ name: "n1" }, { type: "merge", body: { metadata: { labels } } });
+  }
+
+  async write(ipam: object): Promise<void> {
+    await this.#client(CILIUM_NODES).patch({ name: "n1" }, { type: "merge", body: { spec: { ipam } } });
+  }
+
+  async request(addresses: number): Promise<void> {
+    await this.write({ pools: { requested: [{ pool: "default", needed: { "ipv4-addrs": addresses } }] } });
+  }
+
+  async deleteObject(): Promise<void> {
+    const path = "/apis/cilium.io/v2/ciliumnodes/n1";
+    await this.#server.connection().call({ method: "DELETE", path });
+  }
+
+  async passes(n = 3): Promise<void> {
+    for (let i = 0; i < n; i++) {
+      await this.world.settle();
+      await this.#operator.pass();
+    }
+    await this.world.settle();
+  }
+
+  get object(): CiliumObject | undefined {
+    return this.#server.items("ciliumnodes").at(0) as CiliumObject | undefined;
+  }
+
+  get ipam(): NonNullable<CiliumObject["spec"]["ipam"]> {
+    return this.object?.spec.ipam ?? assert.fail("there is no CiliumNode");
+  }
+
+  async blocks(): Promise<readonly string[]> {
+    return (await this.world.all("block")).map(({ key }) => key);
+  }
+}
+
+describe("Berth in the place of Cilium's operator", () => {
+  it("tells a CiliumNode that is made again of what its node has of a pool that is for others now, in mode multi-pool", async () => {
+    const pools = [
+      poolOf("east", "10.1.0.0/24", { nodeSelector: { matchLabels: { zone: "east" } } }),
+      poolOf("west", "10.2.0.0/24", { nodeSelector: { matchLabels: { zone: "west" } } }),
+    ];
+    await using world = await openWorld({ pools });
+    const scene = new Scene(world, "multi-pool");
+    await scene.join({ zone: "east" });
+    await scene.passes();
+    await scene.request(8);
+    await scene.passes();
+    const { pools: before } = scene.ipam;
+    assert.equal(before?.allocated?.[0]?.cidrs.length, 1);
+    await scene.relabel({ zone: "west" });
+    await scene.deleteObject();
+    await scene.passes();
+    assert.deepEqual(scene.ipam.pools?.allocated, before?.allocated);
+  });
+});
