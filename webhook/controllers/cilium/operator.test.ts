@@ -108,4 +108,19 @@ describe("Berth in the place of Cilium's operator", () => {
     await scene.passes();
     assert.deepEqual(scene.ipam.pools?.allocated, before?.allocated);
   });
+
+  for (const mode of ["crd", "cluster-pool"] as const)
+    it(`makes a CiliumNode again whose node has addresses, and no pool that is open to it, in mode ${mode}`, async () => {
+      await using world = await openWorld({ pools: [poolOf("east", "10.1.0.0/24")] });
+      const scene = new Scene(world, mode);
+      await scene.join();
+      await scene.passes();
+      const { ipam } = scene;
+      const [stored = assert.fail()] = await world.all("pool");
+      const spec = { ...stored.record.spec, disabled: true };
+      await world.realStore.replace("pool", stored, { ...stored.record, spec });
+      await scene.deleteObject();
+      await scene.passes();
+      assert.deepEqual(scene.ipam.podCIDRs, ipam.podCIDRs);
+    });
 });

@@ -200,9 +200,11 @@ export class CiliumOperator {
   /** Empty: an object with CIDRs in it could come after its node has gone, and its CIDRs to others. It goes with its Node. */
   async #createMissing(pools: readonly Pool[]): Promise<void> {
     const { nodes, ciliumNodes, client, mayWrite } = this.#deps;
+    const owned = ownedBlocks(this.#recent.all());
     const missing = [...nodes.all()].flatMap(([name, node]) => {
-      const isFor = ciliumNodes.get(name) === undefined && offersFor(pools, node).length > 0;
-      return isFor ? [node] : [];
+      // what it has of pools that are not for it any more it would never give back
+      const isFor = offersFor(pools, node).length > 0 || owned.has(name);
+      return isFor && ciliumNodes.get(name) === undefined ? [node] : [];
     });
     await this.#each(
       missing,
