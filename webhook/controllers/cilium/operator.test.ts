@@ -123,4 +123,17 @@ describe("Berth in the place of Cilium's operator", () => {
       await scene.passes();
       assert.deepEqual(scene.ipam.podCIDRs, ipam.podCIDRs);
     });
+
+  for (const mode of ["crd", "cluster-pool"] as const)
+    it(`gives a node CIDRs of one pool, whatever Cilium calls the others, in mode ${mode}`, async () => {
+      const pools = [
+        poolOf("east", "10.9.0.0/24", { nodeSelector: { matchLabels: { zone: "east" } } }),
+        poolOf("any", "10.2.0.0/24", { cilium: { pool: "green" } }),
+      ];
+      await using world = await openWorld({ pools });
+      const scene = new Scene(world, mode);
+      await scene.join({ zone: "east" });
+      await scene.passes();
+      assert.match((await scene.blocks()).join(), /^10\.9\.0\.\d+\/28$/);
+    });
 });

@@ -219,8 +219,7 @@ export class CiliumOperator {
 
   async #grant(pools: readonly Pool[], requests: readonly NodeRequest[]): Promise<readonly Lack[]> {
     const lacks: Lack[] = [];
-    for (const ciliumPool of new Set(pools.map(ciliumPoolOf))) {
-      const own = pools.filter((pool) => ciliumPoolOf(pool) === ciliumPool);
+    for (const own of this.#grantedFrom(pools)) {
       const wanted = requests.filter(({ grants }) => grantsOf(own, grants).length > 0);
       if (wanted.length === 0 || !this.#deps.mayWrite()) continue;
       const { granted, short } = await grantCidrs({ ...this.#deps, recent: this.#recent }, own, wanted);
@@ -236,5 +235,10 @@ export class CiliumOperator {
       );
     }
     return lacks;
+  }
+
+  /** Pools any of which will do: in multi-pool agents ask for each of Cilium's pools by its name, else for addresses. */
+  #grantedFrom(pools: readonly Pool[]): readonly (readonly Pool[])[] {
+    return this.#deps.mode === "multi-pool" ? [...Map.groupBy(pools, ciliumPoolOf).values()] : [pools];
   }
 }
