@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { grantNodeCidrs } from "../../../allocator/blocks/node-cidr-grant.ts";
-import { type CidrNode, planNodeCidrs } from "../../../allocator/blocks/node-cidr-plan.ts";
+import { type CidrNode, isHeld, planNodeCidrs } from "../../../allocator/blocks/node-cidr-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Family } from "../../../allocator/ip/address.ts";
@@ -31,14 +31,25 @@ export interface NodeAbout {
 
 /** CIDRs that a node gets in one pass: an agent may ask for any number, and others have their turn. */
 const MOST_AT_ONCE = 16;
+/** That it has in all. */
+export const MOST_OF_A_NODE = 256;
 
 /** Makes the CIDRs that the nodes want of these pools. */
 export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted: readonly NodeRequest[]) {
   const { context, view, mode, ciliumNodes, mayWrite, recent } = deps;
   const blocks = recent.all().map(({ record }) => record);
+  const held = Map.groupBy(
+    blocks.filter((block) => isHeld(block, "Cilium")),
+    ({ node }) => node,
+  );
   const nodes = wanted.map(({ object, grants, view: { blocks: has } }): CidrNode => {
     const wants: Partial<Record<Family, number>> = {};
-    for (const grant of grantsOf(pools, grants)) wants[grant.family] = countOf(pools, has, grant);
+    let left = MOST_OF_A_NODE - (held.get(object.name)?.length ?? 0);
+    for (const grant of grantsOf(pools, grants)) {
+      const more = Math.max(0, Math.min(blocksFor(grant), MOST_AT_ONCE, left));
+      left -= more;
+      wants[grant.family] = countOf(pools, has, grant.family) + more;
+    }
     return { node: object.name, nodeUID: object.uid, labels: object.labels, wants };
   });
   const plan = planNodeCidrs({
@@ -70,14 +81,14 @@ export function grantsOf(pools: readonly Pool[], grants: readonly Grant[]): read
   return grants.filter((grant) => grant.pools.some((name) => pools.some((pool) => pool.name === name)));
 }
 
-/** So many blocks it shall have in all: those that it has, and what it lacks in blocks of the size that it will get first. */
-function countOf(pools: readonly Pool[], has: readonly Stored<"block">[], grant: Grant): number {
+/** What the node lacks, in blocks of the size that it will get first. */
+function blocksFor({ addresses, blockSize }: Grant): number {
+  return Math.max(1, Math.ceil(addresses / blockSize));
+}
+
+function countOf(pools: readonly Pool[], has: readonly Stored<"block">[], family: Family): number {
   const names = new Set(pools.map(({ name }) => name));
-  const own = has.filter(
-    ({ record }) => names.has(record.pool) && familyOfCidr(record.cidr) === grant.family,
-  );
-  const lacks = Math.max(1, Math.ceil(grant.addresses / grant.blockSize));
-  return own.length + Math.min(lacks, MOST_AT_ONCE);
+  return has.filter(({ record }) => names.has(record.pool) && familyOfCidr(record.cidr) === family).length;
 }
 
 function familyOfCidr(cidr: string): Family {

@@ -136,4 +136,20 @@ describe("Berth in the place of Cilium's operator", () => {
       await scene.passes();
       assert.match((await scene.blocks()).join(), /^10\.9\.0\.\d+\/28$/);
     });
+
+  it("gives a node 256 CIDRs at most, also of several pools in one pass, and says so then", async () => {
+    const pools = [poolOf("one", "10.1.0.0/16"), poolOf("two", "10.2.0.0/16", { cilium: { pool: "green" } })];
+    await using world = await openWorld({ pools });
+    const scene = new Scene(world, "multi-pool");
+    await scene.join();
+    await scene.passes();
+    await scene.request(14 * 250);
+    await scene.passes(20);
+    assert.equal((await scene.blocks()).length, 250);
+    const needed = { "ipv4-addrs": 14 * 400 };
+    await scene.write({ pools: { requested: ["default", "green"].map((pool) => ({ pool, needed })) } });
+    await scene.passes();
+    assert.equal((await scene.blocks()).length, 256);
+    assert.match(scene.object?.status?.ipam?.["operator-status"]?.error ?? "", /this node has 256 CIDRs/);
+  });
 });

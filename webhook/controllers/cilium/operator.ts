@@ -14,7 +14,7 @@ import type { Informers, ObservedNode } from "../../cluster-state/informers.ts";
 import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
 import { ExaminedNodes } from "./examined-nodes.ts";
 import { giveBackOfGone } from "./gone-cilium-nodes.ts";
-import { grantCidrs, grantsOf, type NodeAbout, type NodeRequest } from "./grant-cidrs.ts";
+import { grantCidrs, grantsOf, MOST_OF_A_NODE, type NodeAbout, type NodeRequest } from "./grant-cidrs.ts";
 import { HeldAddresses } from "./held-addresses.ts";
 import { PLANS, QUIET_MS, usedBy } from "./modes.ts";
 import { NodeFaults } from "./node-faults.ts";
@@ -32,8 +32,6 @@ import {
 } from "./situation.ts";
 
 const AT_ONCE = 16;
-/** That it has in all. */
-const MOST_OF_A_NODE = 256;
 const FULL_NODE = `this node has ${MOST_OF_A_NODE} CIDRs, and gets no more; make a pool of larger ones if it needs that many addresses`;
 
 interface OperatorDeps {
