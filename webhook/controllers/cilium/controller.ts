@@ -4,7 +4,6 @@ import { Client } from "../../../kube/api/client.ts";
 import { NODES } from "../../../kube/api/resource.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { Reflector } from "../../../kube/watch/reflector.ts";
-import { NodeAbsences } from "../../cluster-state/node-grace.ts";
 import {
   type ChangedEvents,
   type NodeNote,
@@ -17,6 +16,7 @@ import { type Passes, PassLoop } from "../pass-loop.ts";
 import { shortPools, unservedNodes } from "./cilium-messages.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
 import { foreignWords } from "./foreign-cidrs.ts";
+import { GoneCiliumNodes } from "./gone-cilium-nodes.ts";
 import { CiliumOperator, type Lack } from "./operator.ts";
 import { ciliumPools } from "./situation.ts";
 
@@ -41,7 +41,7 @@ class Cilium implements Passes {
   readonly #loop: PassLoop;
   readonly #shortageEvents: ChangedEvents<PoolNote>;
   readonly #nodes: Reflector<CiliumNode>;
-  readonly #absences: NodeAbsences;
+  readonly #gone: GoneCiliumNodes;
   /** Of CIDRs that others gave. Not in the CiliumNode's status, which another operator would clear again and again. */
   readonly #foreignEvents: ChangedEvents<NodeNote>;
   readonly #unservedEvents: ChangedEvents<NodeNote>;
@@ -54,7 +54,7 @@ class Cilium implements Passes {
     this.#options = options;
     const { clock, random, log } = deps.context;
     const { metrics, connection } = deps;
-    this.#absences = new NodeAbsences(clock);
+    this.#gone = new GoneCiliumNodes(clock);
     this.#loop = new PassLoop(deps, this);
     this.#shortageEvents = poolEvents(deps);
     const watch = { connection, clock, random, log, resource: CILIUM_NODES };
@@ -80,7 +80,7 @@ class Cilium implements Passes {
           soon();
         }),
       (soon) => watches.nodes.onChange(soon),
-      () => this.#absences.follow(watches.nodes),
+      () => this.#gone.follow(watches.nodes, this.#nodes),
       (soon) => this.#nodes.onChange(soon),
     ]);
     return {
@@ -111,7 +111,7 @@ class Cilium implements Passes {
       client: new Client(connection, CILIUM_NODES),
       nodeClient: new Client(connection, NODES),
       mayWrite: () => this.#loop.mayWrite(),
-      isAbsentLong: (name) => this.#absences.absent(name),
+      isAbsentLong: (name) => this.#gone.isLong(name),
     });
     this.#lacks = await this.#operator.pass();
     this.#shortageEvents.publish(shortPools(this.#lacks));

@@ -1,8 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Clock } from "../../../allocator/base/ports.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Client } from "../../../kube/api/client.ts";
+import { NodeAbsences } from "../../cluster-state/node-grace.ts";
+
+type Watched = Parameters<NodeAbsences["follow"]>[0];
+
+/** Nodes of which neither their Node nor their CiliumNode has been there for the grace: an agent that lives makes the second again. */
+export class GoneCiliumNodes {
+  readonly #nodes: NodeAbsences;
+  readonly #ciliumNodes: NodeAbsences;
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#nodes = new NodeAbsences(clock);
+    this.#ciliumNodes = new NodeAbsences(clock);
+  }
+
+  /** Hears of both, until the function that is returned is called. */
+  follow(nodes: Watched, ciliumNodes: Watched): () => void {
+    const ends = [this.#nodes.follow(nodes), this.#ciliumNodes.follow(ciliumNodes)];
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
+  /** Asked where neither is seen. */
+  isLong(node: string): boolean {
+    const absences = [this.#nodes, this.#ciliumNodes].map((one) => one.absent(node));
+    return absences.every((isLong) => isLong);
+  }
+}
 
 interface GoneDeps {
   readonly context: Pick<Context, "store" | "clock">;

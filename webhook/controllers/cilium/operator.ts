@@ -48,7 +48,7 @@ interface OperatorDeps {
   /** Of Nodes. */
   readonly nodeClient: Pick<Client, "get">;
   readonly mayWrite: () => boolean;
-  /** No Node of the name has been there for as long as the grace is; asked where none is seen. */
+  /** Neither a Node nor a CiliumNode of the name has been there for as long as the grace is; asked where none is seen. */
   readonly isAbsentLong: (name: string) => boolean;
   readonly quietMs?: number;
 }
