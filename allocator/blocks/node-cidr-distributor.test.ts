@@ -94,6 +94,28 @@ describe("the distributor of nodes' CIDRs", () => {
     assert.equal(nodes.there.get("owner")?.podCIDRs.length, 1);
   });
 
+  it("gives a Node that joins again another one where its former lies in what one says that has too much", async () => {
+    await using world = await openWorld({ pools: [nodesPool("wide", "10.244.0.0/14", 24)] });
+    const nodes = new Nodes();
+    nodes.add("a");
+    const by = distributor(world, nodes);
+    await pass(world, nodes, by);
+    const [former = ""] = nodes.there.get("a")?.podCIDRs ?? [];
+    const large = former.replace(
+      /\.\d+\.\d+\.0\/24$/,
+      (rest) => `.${Number(rest.split(".")[1]) & 254}.0.0/15`,
+    );
+    nodes.add("a"); // deleted, and there again
+    nodes.add("large", { podCIDRs: [large] });
+    for (let n = 0; n < 3; n++) assert.equal((await pass(world, nodes, by)).waiting, 0);
+    const [now = ""] = nodes.there.get("a")?.podCIDRs ?? [];
+    assert.deepEqual(
+      (await world.all("block")).map(({ key }) => key),
+      [now],
+    );
+    assert.notEqual(now, former);
+  });
+
   it("tells a Node that waits for its other family nothing that another one says meanwhile", async () => {
     await using world = await openWorld({ pools: [FOUR] });
     const nodes = new Nodes();

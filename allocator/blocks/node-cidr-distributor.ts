@@ -115,11 +115,15 @@ export class NodeCidrDistributor {
     const { view } = this.#context;
     const wants = Object.fromEntries(this.#families.map((family) => [family, 1]));
     const own = this.#granted.own().flatMap(({ key }) => parseCidr(key) ?? []);
+    const untold = new Set(waiting.map(({ name }) => name));
+    // what another Node says it has by now no Node can be told: its own gets another, and that one goes
+    const isOthers = ({ key, record: { node } }: Stored<"block">) =>
+      untold.has(node) && this.#named.touches(key);
     return planNodeCidrs({
       use: "PodCIDR",
       pools: view.pools(),
       nodes: waiting.map(({ name, uid, labels }) => ({ node: name, nodeUID: uid, labels, wants })),
-      blocks: this.#granted.all().map(({ record }) => record),
+      blocks: this.#granted.all().flatMap((stored) => (isOthers(stored) ? [] : [stored.record])),
       unpickable: (pool, family) => view.unpickable(pool, family),
       inUse: [...having.flatMap(({ podCIDRs }) => podCIDRs.flatMap((text) => parseCidr(text) ?? [])), ...own],
     });
