@@ -78,6 +78,15 @@ describe("the distributor of nodes' CIDRs", () => {
     );
   });
 
+  it("records it also where a pool elsewhere has much smaller ones", async () => {
+    const pools = [nodesPool("elsewhere", "10.9.0.0/24", 28), nodesPool("whole", "10.244.0.0/16", 18)];
+    await using world = await openWorld({ pools });
+    const nodes = new Nodes();
+    nodes.add("a", { podCIDRs: ["10.244.64.0/18"] });
+    assert.deepEqual((await pass(world, nodes, distributor(world, nodes))).collisions, []);
+    assert.equal((await world.all("block"))[0]?.record.pool, "whole");
+  });
+
   it("gives a Node that joins again none that another one says it has, and records it as that one's", async () => {
     await using world = await openWorld({ pools: [FOUR] });
     const nodes = new Nodes();

@@ -9,14 +9,7 @@ import { blockAgainst } from "../lifecycle/block-conflict.ts";
 import type { Block } from "../model/block.ts";
 import { cutSpace } from "../pool/blocks.ts";
 import { finishGrant } from "./grant.ts";
-import {
-  type CidrConflict,
-  grantNodeCidrs,
-  isConflict,
-  ownedAs,
-  piecesOf,
-  takeOver,
-} from "./node-cidr-grant.ts";
+import { type CidrConflict, grantNodeCidrs, isConflict, ownedAs, takeOver } from "./node-cidr-grant.ts";
 
 const POOL = poolRecord("nodes", "10.244.0.0/22", {
   nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 24 } },
@@ -87,17 +80,6 @@ describe("a grant of a node's CIDR", () => {
 });
 
 describe("a CIDR that a node has already", () => {
-  it("is recorded as the pieces of the pool that it is made of, or lies in", () => {
-    const pool = parsed(POOL);
-    const texts = (cidr: string) => piecesOf(pool, network(cidr))?.map(({ text }) => text);
-    assert.deepEqual(texts("10.244.2.0/24"), ["10.244.2.0/24"]);
-    assert.deepEqual(texts("10.244.2.0/23"), ["10.244.2.0/24", "10.244.3.0/24"]);
-    assert.deepEqual(texts("10.244.2.64/26"), ["10.244.2.0/24"]);
-    assert.deepEqual(texts("10.244.0.0/21")?.length, 4);
-    assert.deepEqual([texts("10.9.0.0/24"), texts("fd00::/64")], [[], []]);
-    assert.equal(texts("10.0.0.0/8"), undefined);
-  });
-
   it("is the first node's that is recorded, and the other one is told whose it is", async () => {
     await using world = await openWorld({ pools: [POOL] });
     const over = (node: string, nodeUID = `uid-${node}`) =>

@@ -5,7 +5,6 @@ import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Cidr } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
-import { cutSpace } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
@@ -41,23 +40,6 @@ export interface CidrConflict {
   readonly cidr: string;
   readonly node: string;
   readonly isCooling: boolean;
-}
-
-/** A CIDR of a node that is so much larger than those of the pool is a mistake. */
-const MOST_TAKEN_OVER = 256n;
-
-/**
- * The pieces of the pool that a CIDR of a node lies in, or is made of: their records are what keeps anybody else from getting an address of it.
- * Undefined: it has more of them than a node has.
- */
-export function piecesOf(pool: Pool, cidr: Cidr): readonly Cidr[] | undefined {
-  const space = cutSpace(pool, cidr.family);
-  if (space === undefined) return [];
-  const { first, last } = space.numbersIn(cidr);
-  if (last - first >= MOST_TAKEN_OVER) return undefined;
-  return Array.from({ length: Number(last - first) + 1 }, (_, i) => space.blockAt(first + BigInt(i))).filter(
-    (piece) => space.has(piece),
-  );
 }
 
 /**

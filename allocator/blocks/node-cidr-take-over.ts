@@ -3,7 +3,8 @@
 import { type Cidr, parseCidr } from "../ip/address.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Store, Stored } from "../store/store.ts";
-import { type CidrConflict, isConflict, piecesOf, takeOver } from "./node-cidr-grant.ts";
+import { piecesOf } from "./cidr-pieces.ts";
+import { type CidrConflict, isConflict, takeOver } from "./node-cidr-grant.ts";
 
 /** A CIDR of a Node that cannot be recorded as its. */
 export interface CidrCollision {

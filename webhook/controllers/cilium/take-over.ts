@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import {
-  type CidrConflict,
-  isConflict,
-  piecesOf,
-  takeOver,
-} from "../../../allocator/blocks/node-cidr-grant.ts";
+import { piecesOf } from "../../../allocator/blocks/cidr-pieces.ts";
+import { type CidrConflict, isConflict, takeOver } from "../../../allocator/blocks/node-cidr-grant.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { type Cidr, parseCidr } from "../../../allocator/ip/address.ts";
