@@ -1,12 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { parseCidr } from "../ip/address.ts";
+import { FAMILIES, parseCidr } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { fullInterval, intersection } from "../ip/ip-range.ts";
+import { cutSpace } from "../pool/blocks.ts";
+import type { Pool } from "../pool/pool.ts";
+import { isTooLarge } from "./cidr-pieces.ts";
+import type { NamedCidr } from "./node-cidr-plan.ts";
 
-/** A Node, by what its spec says. */
+/** A Node, by what it says. */
 interface Naming {
   readonly podCIDRs: readonly string[];
+  readonly isAnnotated?: boolean;
+}
+
+/**
+ * Without what only annotations say and is too large to be recorded: a kubelet may write those of its Node, and nobody else would get anything.
+ */
+export function believed<N extends Naming>(nodes: readonly N[], pools: readonly Pool[]): readonly N[] {
+  const own = pools.filter(({ spec }) => spec.nodeCIDRs?.use === "PodCIDR");
+  const spaces = own.flatMap((pool) => FAMILIES.flatMap((family) => cutSpace(pool, family) ?? []));
+  const isLarge = (text: string) => {
+    const cidr = parseCidr(text);
+    return cidr !== undefined && spaces.some((space) => isTooLarge(space, cidr));
+  };
+  return nodes.map((node) =>
+    node.isAnnotated === true ? { ...node, podCIDRs: node.podCIDRs.filter((text) => !isLarge(text)) } : node,
+  );
+}
+
+export function namedBy({ name, podCIDRs }: Naming & { readonly name: string }): readonly NamedCidr[] {
+  const cidrs = podCIDRs.flatMap((text) => parseCidr(text) ?? []);
+  return cidrs.map((cidr) => ({ node: name, cidr }));
 }
 
 /** What Nodes say that they have, whoever gave it to them. */

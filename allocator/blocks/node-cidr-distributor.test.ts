@@ -87,6 +87,22 @@ describe("the distributor of nodes' CIDRs", () => {
     assert.equal((await world.all("block"))[0]?.record.pool, "whole");
   });
 
+  it("does not keep a pool from all Nodes because one is annotated with most of it, and names that one", async () => {
+    await using world = await openWorld({ pools: [FOUR] });
+    const nodes = new Nodes();
+    nodes.add("large", { podCIDRs: ["0.0.0.0/0"], isAnnotated: true });
+    nodes.add("small", { podCIDRs: ["10.244.0.0/24"], isAnnotated: true });
+    for (const name of ["a", "b", "c", "d", "e", "f", "g"]) nodes.add(name);
+    await settle(world, nodes);
+    const { short, collisions, waiting } = await distributor(world, nodes).pass();
+    assert.deepEqual([short, waiting], [[], 0]);
+    assert.deepEqual(
+      collisions.map(({ node, with: other }) => [node, other]),
+      [["large", undefined]],
+    );
+    assert.equal((await world.realStore.get("block", "10.244.0.0/24"))?.record.node, "small");
+  });
+
   it("gives a Node that joins again none that another one says it has, and records it as that one's", async () => {
     await using world = await openWorld({ pools: [FOUR] });
     const nodes = new Nodes();

@@ -11,7 +11,7 @@ import { BlockTimes } from "./block-times.ts";
 import { endCooldown, giveBack } from "./give-back.ts";
 import { finishGrant } from "./grant.ts";
 import { GrantedCidrs, SHOWN_MS } from "./granted-cidrs.ts";
-import { NamedCidrs, namesOthers } from "./named-cidrs.ts";
+import { believed, NamedCidrs, namedBy, namesOthers } from "./named-cidrs.ts";
 import { grantNodeCidrs, isConflict, ownedAs } from "./node-cidr-grant.ts";
 import { type CidrShortage, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
 import { type CidrCollision, takeOverAll } from "./node-cidr-take-over.ts";
@@ -23,6 +23,8 @@ export interface ClusterNode {
   readonly labels: Labels;
   /** What its spec says: once it says something, that never changes. */
   readonly podCIDRs: readonly string[];
+  /** Its spec says nothing, and annotations do. */
+  readonly isAnnotated?: boolean;
 }
 
 /** What the distributor goes by besides the records, and what writes into Nodes. */
@@ -98,10 +100,11 @@ export class NodeCidrDistributor {
     if (this.#families.length === 0) return { short: [], collisions: [], waiting: 0 };
     const having = [...nodes.values()].filter(({ podCIDRs }) => podCIDRs.length > 0);
     const collisions = await this.#takeOver(having);
-    this.#named = new NamedCidrs(having);
+    const saying = believed(having, this.#context.view.pools());
+    this.#named = new NamedCidrs(saying);
     const waiting = [...nodes.values()].filter((node) => this.#isWaiting(node));
     await this.#writeAll(waiting);
-    const plan = this.#plan(waiting, having);
+    const plan = this.#plan(waiting, saying);
     for await (const lot of grantNodeCidrs({ ...this.#context, atOnce: AT_ONCE }, plan, this.#mayWrite)) {
       for (const block of lot) this.#granted.keep(block);
       const served = new Set(lot.map(({ record }) => record.node));
@@ -111,10 +114,10 @@ export class NodeCidrDistributor {
     return { short: plan.short, collisions, waiting: length };
   }
 
-  #plan(waiting: readonly ClusterNode[], having: readonly ClusterNode[]): NodeCidrPlan {
+  #plan(waiting: readonly ClusterNode[], saying: readonly ClusterNode[]): NodeCidrPlan {
     const { view } = this.#context;
     const wants = Object.fromEntries(this.#families.map((family) => [family, 1]));
-    const own = this.#granted.own().flatMap(({ key }) => parseCidr(key) ?? []);
+    const own = this.#granted.own().map(({ record: { node, cidr } }) => ({ name: node, podCIDRs: [cidr] }));
     const untold = new Set(waiting.map(({ name }) => name));
     // what another Node says it has by now no Node can be told: its own gets another, and that one goes
     const isOthers = ({ key, record: { node } }: Stored<"block">) =>
@@ -125,7 +128,7 @@ export class NodeCidrDistributor {
       nodes: waiting.map(({ name, uid, labels }) => ({ node: name, nodeUID: uid, labels, wants })),
       blocks: this.#granted.all().flatMap((stored) => (isOthers(stored) ? [] : [stored.record])),
       unpickable: (pool, family) => view.unpickable(pool, family),
-      inUse: [...having.flatMap(({ podCIDRs }) => podCIDRs.flatMap((text) => parseCidr(text) ?? [])), ...own],
+      inUse: [...saying, ...own].flatMap(namedBy),
     });
   }
 

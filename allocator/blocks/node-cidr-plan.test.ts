@@ -10,7 +10,13 @@ import type { Block } from "../model/block.ts";
 import { cutSpace } from "../pool/blocks.ts";
 import { matches } from "../pool/label-selector.ts";
 import { type Pool, unavailableByDefault } from "../pool/pool.ts";
-import { type CidrNode, type CidrSnapshot, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
+import {
+  type CidrNode,
+  type CidrSnapshot,
+  type NamedCidr,
+  type NodeCidrPlan,
+  planNodeCidrs,
+} from "./node-cidr-plan.ts";
 
 function nodesPool(name: string, cidr: string, length: number, spec: object = {}) {
   const blockSize = cidr.includes(":") ? { ipv6: length } : { ipv4: length };
@@ -28,6 +34,10 @@ function block(cidr: string, owner: string, over: Partial<Block> = {}): Block {
 
 function network(text: string): Cidr {
   return parseCidr(text) ?? assert.fail(text);
+}
+
+function named(text: string): NamedCidr {
+  return { node: "z", cidr: network(text) };
 }
 
 function snapshot(over: Partial<CidrSnapshot>): CidrSnapshot {
@@ -109,7 +119,7 @@ describe("the plan of nodes' CIDRs", () => {
   });
 
   it("leaves alone what nodes have by no record, of whatever size", () => {
-    const inUse = [network("10.244.0.128/25"), network("10.244.2.0/23")];
+    const inUse = ["10.244.0.128/25", "10.244.2.0/23"].map(named);
     const plan = planNodeCidrs(snapshot({ nodes: [node("a"), node("b")], inUse }));
     assert.deepEqual(granted(plan), ["a all IPv4"]);
     const taken = plan.grants[0]?.taken ?? new IntervalSet();
@@ -118,6 +128,13 @@ describe("the plan of nodes' CIDRs", () => {
       [...free].map(({ text }) => text),
       ["10.244.1.0/24"],
     );
+  });
+
+  it("names the node whose object has so much that nobody else gets anything", () => {
+    const { short } = planNodeCidrs(
+      snapshot({ nodes: [node("a")], inUse: [named("10.244.1.0/24"), named("10.0.0.0/8")] }),
+    );
+    assert.deepEqual(short[0]?.pools[0]?.large, { node: "z", cidr: "10.0.0.0/8" });
   });
 
   it("gives nothing of a pool that is disabled, or that shares addresses with another one, and says so", () => {
@@ -185,14 +202,14 @@ function worldOf(drawn: Drawn): Pick<CidrSnapshot, "pools" | "nodes" | "inUse"> 
   const nodes = drawn.nodes.map(({ labels, wants }, i) =>
     node(`n${i}`, { labels: LABELS[labels] ?? {}, wants: { IPv4: wants } }),
   );
-  const inUse = drawn.inUse.map(([p, n, length]) => network(`10.${p}.${n >> 8}.${n & 255}/${length}`));
+  const inUse = drawn.inUse.map(([p, n, length]) => named(`10.${p}.${n >> 8}.${n & 255}/${length}`));
   return { pools, nodes, inUse };
 }
 
-function assertDisjoint(blocks: readonly Block[], inUse: readonly Cidr[]): void {
+function assertDisjoint(blocks: readonly Block[], inUse: readonly NamedCidr[]): void {
   const all = blocks.map(({ cidr }) => fullInterval(network(cidr)));
   for (const [i, one] of all.entries()) {
-    const others = [...all.slice(i + 1), ...inUse.map(fullInterval)];
+    const others = [...all.slice(i + 1), ...inUse.map(({ cidr }) => fullInterval(cidr))];
     assert.equal(
       others.find((other) => intersection(one, other) !== undefined),
       undefined,
@@ -200,10 +217,10 @@ function assertDisjoint(blocks: readonly Block[], inUse: readonly Cidr[]): void 
   }
 }
 
-function leftIn(pool: Pool, blocks: readonly Block[], inUse: readonly Cidr[]): bigint {
+function leftIn(pool: Pool, blocks: readonly Block[], inUse: readonly NamedCidr[]): bigint {
   const taken = new IntervalSet();
   const space = cutSpace(pool, "IPv4") ?? assert.fail();
-  for (const cidr of inUse) taken.addInterval(space.numbersIn(cidr));
+  for (const { cidr } of inUse) taken.addInterval(space.numbersIn(cidr));
   for (const one of blocks) if (one.pool === pool.name) taken.add(space.numberOf(network(one.cidr)));
   return space.countWithout(taken);
 }

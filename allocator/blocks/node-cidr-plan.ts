@@ -10,6 +10,7 @@ import { matches } from "../pool/label-selector.ts";
 import { bySpecificity } from "../pool/node-cidrs.ts";
 import { overlap, type Pool } from "../pool/pool.ts";
 import type { NodeCidrUse } from "../pool/pool-spec.ts";
+import { isTooLarge } from "./cidr-pieces.ts";
 import type { BlockRequest } from "./grant.ts";
 
 /** A node that is to have CIDRs. */
@@ -19,6 +20,12 @@ export interface CidrNode {
   readonly labels: Labels;
   /** How many of each family it is to have in all, with those that it has. */
   readonly wants: Partial<Record<Family, number>>;
+}
+
+/** A CIDR that an object of the cluster says a node has. */
+export interface NamedCidr {
+  readonly node: string;
+  readonly cidr: Cidr;
 }
 
 /** All that decides who gets a CIDR, as of one moment. */
@@ -33,7 +40,7 @@ export interface CidrSnapshot {
   /** What of a pool is in somebody's hands by any record, or is kept back: no CIDR has an address of it. */
   readonly unpickable: (pool: Pool, family: Family) => Iterable<Interval>;
   /** CIDRs that the cluster's objects say nodes have, whoever gave them. */
-  readonly inUse: readonly Cidr[];
+  readonly inUse: readonly NamedCidr[];
 }
 
 /** CIDRs of one family of a pool that are to be made, one for each request. */
@@ -52,6 +59,8 @@ export interface ExhaustedPool {
   readonly reason: "full" | "disabled" | "overlaps";
   /** For `overlaps`: with which pool. */
   readonly other?: string;
+  /** What a node has by its object alone: most of the pool, and much more than a node should have. */
+  readonly large?: { readonly node: string; readonly cidr: string };
   /** The nodes that have most of it, the first of them. */
   readonly owners: readonly { readonly node: string; readonly blocks: number }[];
 }
@@ -140,6 +149,7 @@ class Source implements CidrGrants {
   readonly #snapshot: CidrSnapshot;
   readonly #total: bigint;
   readonly #other: string | undefined;
+  readonly #large: ExhaustedPool["large"];
   #left: bigint;
 
   constructor(snapshot: CidrSnapshot, pool: Pool, family: Family) {
@@ -154,8 +164,10 @@ class Source implements CidrGrants {
     if (space === undefined || pool.disabled || this.#other !== undefined) return;
     for (const interval of snapshot.unpickable(pool, family))
       this.taken.addInterval(space.numbersOf(interval));
-    for (const cidr of snapshot.inUse)
-      if (cidr.family === family) this.taken.addInterval(space.numbersIn(cidr));
+    const inUse = snapshot.inUse.filter(({ cidr }) => cidr.family === family);
+    for (const { cidr } of inUse) this.taken.addInterval(space.numbersIn(cidr));
+    const large = inUse.find(({ cidr }) => isTooLarge(space, cidr));
+    this.#large = large && { node: large.node, cidr: large.cidr.text };
     this.#left = space.countWithout(this.taken);
   }
 
@@ -175,6 +187,7 @@ class Source implements CidrGrants {
       total: this.#total,
       reason: pool.disabled ? "disabled" : other === undefined ? "full" : "overlaps",
       ...(other === undefined ? {} : { other }),
+      ...(this.#large === undefined ? {} : { large: this.#large }),
       owners: this.#owners(),
     };
   }

@@ -29,6 +29,12 @@ describe("what is told of Cilium's nodes that lack addresses", () => {
     assert.match(note, /shares its addresses with pool b; take the ranges out of one of the two$/);
   });
 
+  it("names the CiliumNode that has so much that there is nothing for others", () => {
+    const full = { ...pool("a"), large: { node: "n9", cidr: "10.0.0.0/8" } };
+    const [{ note } = assert.fail()] = shortPools([lack("n1", "IPv4", full)]).values();
+    assert.match(note, /on n1, and the CiliumNode of n9 has 10\.0\.0\.0\/8, with which/);
+  });
+
   it("is of the node where there is no pool", () => {
     const lacks = [lack("n1", "IPv4"), lack("n2", "IPv4", pool("a"))];
     assert.deepEqual([...unservedNodes(lacks).keys()], ["n1"]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { listed } from "../../../allocator/base/listed.ts";
+import type { ExhaustedPool } from "../../../allocator/blocks/node-cidr-plan.ts";
 import type { NodeNote, PoolNote } from "../changed-events.ts";
 import type { Lack } from "./operator.ts";
 
@@ -21,6 +22,7 @@ interface Short {
   readonly family: string;
   /** The pool that has the same addresses. */
   readonly other: string | undefined;
+  readonly large: ExhaustedPool["large"];
   readonly nodes: Set<string>;
 }
 
@@ -28,10 +30,10 @@ interface Short {
 export function shortPools(lacks: readonly Lack[]): ReadonlyMap<string, PoolNote> {
   const short = new Map<string, Short>();
   for (const { pools, family, node } of lacks) {
-    for (const { pool, reason, other } of pools) {
+    for (const { pool, reason, other, large } of pools) {
       const key = `${pool} ${family}`;
       const one = short.get(key) ?? {
-        ...{ pool, family, nodes: new Set() },
+        ...{ pool, family, large, nodes: new Set() },
         other: reason === "overlaps" ? (other ?? "another") : undefined,
       };
       short.set(key, one);
@@ -41,9 +43,11 @@ export function shortPools(lacks: readonly Lack[]): ReadonlyMap<string, PoolNote
   return new Map([...short].map(([key, one]) => [key, { pool: one.pool, note: wordsOf(one) }]));
 }
 
-function wordsOf({ family, other, nodes }: Short): string {
+function wordsOf({ family, other, large, nodes }: Short): string {
   const named = listed([...nodes].sort(), NAMED);
   const lack = `Cilium's pods lack ${family} addresses`;
+  if (large !== undefined && other === undefined)
+    return `${lack} on ${named}, and the CiliumNode of ${large.node} has ${large.cidr}, with which no CIDR of this pool is free; take it out there`;
   return other === undefined
     ? `${lack} and no CIDR of this pool is free, on ${named}; add a range, or another pool with nodeCIDRs of use Cilium`
     : `${lack} on ${named}, and this pool shares its addresses with pool ${other}; take the ranges out of one of the two`;

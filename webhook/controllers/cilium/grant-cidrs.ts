@@ -57,7 +57,9 @@ export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted
     beside: view.pools(),
     blocks: blocks.filter(({ pool }) => pools.some(({ name }) => name === pool)),
     unpickable: (pool, family) => view.unpickable(pool, family),
-    inUse: [...ciliumNodes.all()].flatMap(([, node]) => cidrsOf(mode, node)),
+    inUse: [...ciliumNodes.all()].flatMap(([node, object]) =>
+      cidrsOf(mode, object).map((cidr) => ({ node, cidr })),
+    ),
   });
   const granted = new Map<string, Stored<"block">[]>();
   for await (const lot of grantNodeCidrs({ ...context, view }, plan, mayWrite)) {

@@ -148,12 +148,17 @@ function shortageWords({ family, pools }: CidrShortage): string {
   return `no ${family} CIDR is free for this node: ${some.join("; ")}${more}; add a range to a pool, or delete nodes that are gone`;
 }
 
-function poolWords({ pool, length, total, reason, other, owners }: ExhaustedPool): string {
+function poolWords({ pool, length, total, reason, other, large, owners }: ExhaustedPool): string {
   if (reason === "disabled") return `pool "${pool}" is disabled`;
   if (reason === "overlaps") return `pool "${pool}" shares addresses with pool "${other ?? ""}"`;
   const have = owners.map(({ node, blocks }) => `${node} ${blocks}`).join(", ");
   const size = counted(Number(total), `CIDR of /${length}`, `CIDRs of /${length}`);
-  return `pool "${pool}" has ${size}${have === "" ? ", none of which is free" : `, of which nodes have ${have}`}`;
+  const free = have === "" ? ", none of which is free" : `, of which nodes have ${have}`;
+  const most =
+    large === undefined
+      ? ""
+      : `, and node "${large.node}" says that it has ${large.cidr}: create that node again`;
+  return `pool "${pool}" has ${size}${free}${most}`;
 }
 
 /** Why a Node's own CIDR is not recorded as its. */

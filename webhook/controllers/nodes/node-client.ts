@@ -53,5 +53,12 @@ export function clusterNode({
   annotatedCIDRs = "",
 }: ReturnType<typeof observedNode>): ClusterNode {
   const said = podCIDRs === "" ? annotatedCIDRs : podCIDRs;
-  return { name, uid, labels, podCIDRs: said === "" ? [] : said.split(",") };
+  const isAnnotated = podCIDRs === "" && annotatedCIDRs !== "";
+  return {
+    name,
+    uid,
+    labels,
+    podCIDRs: said === "" ? [] : said.split(","),
+    ...(isAnnotated && { isAnnotated }),
+  };
 }
