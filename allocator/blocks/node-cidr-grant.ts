@@ -33,6 +33,8 @@ interface CidrTakeOver {
   readonly node: string;
   readonly nodeUID: string;
   readonly cidr: Cidr;
+  /** Where its object names it. */
+  readonly place?: number;
 }
 
 /** A record that keeps the node from being recorded as the owner. */
@@ -49,12 +51,13 @@ export interface CidrConflict {
 export async function takeOver(
   { store }: Pick<Context, "store">,
   pool: Pool,
-  { node, nodeUID, cidr: piece }: CidrTakeOver,
+  { node, nodeUID, cidr: piece, place }: CidrTakeOver,
 ): Promise<Stored<"block"> | CidrConflict> {
   const use = pool.spec.nodeCIDRs?.use;
   const record: Block = {
     ...{ cidr: piece.text, pool: pool.name, node, nodeUID, holes: [], granted: true },
     ...(use && { use }),
+    ...(place !== undefined && { place }),
   };
   const made = await store.create("block", record);
   if (made.kind !== "exists") return made.stored;

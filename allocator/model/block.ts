@@ -33,6 +33,8 @@ export interface Block {
   readonly within?: string;
   /** So many addresses its owner is asked to give back one by one, of this incarnation, with those that it has given back. */
   readonly recalledAddresses?: number;
+  /** Of what a node had before: where its object named it then. Agents of Cilium's may serve pods from the first. */
+  readonly place?: number;
   /** What the agent of its node says of it. It is written apart: a block is made without one, and a replace leaves it alone. */
   readonly status?: BlockStatus;
 }

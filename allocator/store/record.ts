@@ -184,6 +184,7 @@ const block = object<Block>({
   division: optional(oneOf(["returned", "all", "closed"], "closed")),
   within: optional(network),
   recalledAddresses: optional(index),
+  place: optional(index),
   status: optional(blockStatus),
 });
 

@@ -174,6 +174,7 @@ export const anyBlock: fc.Arbitrary<Block> = fc.record(
     division: fc.constantFrom("returned", "all", "closed"),
     within: network,
     recalledAddresses: fc.nat(4096),
+    place: fc.nat(256),
   },
   { requiredKeys: ["cidr", "pool", "node", "nodeUID", "holes"], ...JSONLIKE },
 );

@@ -122,5 +122,6 @@ export function fullBlock(cidr: string): Required<Omit<Block, "status">> {
     division: "closed",
     within: cidr,
     recalledAddresses: 3,
+    place: 1,
   };
 }

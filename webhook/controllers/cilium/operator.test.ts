@@ -6,6 +6,7 @@ import { Client } from "../../../kube/api/client.ts";
 import { NODES } from "../../../kube/api/resource.ts";
 import type { CiliumObject } from "../../../test/cilium/agents.ts";
 import { ObjectServer } from "../../../test/cilium/object-server.ts";
+import { ManualClock } from "../../../test/support/clock.ts";
 import { poolRecord } from "../../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
 import { observedNode } from "../../cluster-state/projections.ts";
@@ -53,6 +54,10 @@ class Scene {
 
   async relabel(labels: Readonly<Record<string, string | null>>): Promise<void> {
     await this.#client(NODES).patch({ name: "n1" }, { type: "merge", body: { metadata: { labels } } });
+  }
+
+  async create(ipam: object): Promise<void> {
+    await this.#client(CILIUM_NODES).create({ name: "n1" }, { spec: { ipam } });
   }
 
   async write(ipam: object): Promise<void> {
@@ -136,6 +141,19 @@ describe("Berth in the place of Cilium's operator", () => {
       await scene.passes();
       assert.match((await scene.blocks()).join(), /^10\.9\.0\.\d+\/28$/);
     });
+
+  it("lists what it had in its order when a CiliumNode is made again, in mode cluster-pool", async () => {
+    const podCIDRs = ["10.2.0.16/28", "10.9.0.16/28", "10.1.0.16/28"];
+    const pools = [poolOf("one", "10.1.0.0/24"), poolOf("two", "10.2.0.0/24"), poolOf("nine", "10.9.0.0/24")];
+    await using world = await openWorld({ pools, clock: new ManualClock() });
+    const scene = new Scene(world, "cluster-pool");
+    await scene.join();
+    await scene.create({ podCIDRs });
+    await scene.passes();
+    await scene.deleteObject();
+    await scene.passes();
+    assert.deepEqual(scene.ipam.podCIDRs, podCIDRs);
+  });
 
   it("gives a node 256 CIDRs at most, also of several pools in one pass, and says so then", async () => {
     const pools = [poolOf("one", "10.1.0.0/16"), poolOf("two", "10.2.0.0/16", { cilium: { pool: "green" } })];

@@ -74,7 +74,7 @@ export function situationOf(
     readonly quiet: ReadonlySet<string>;
   },
 ): Situation {
-  const blocks = about.blocks.flatMap(({ record }): OwnBlock[] => {
+  const blocks = about.blocks.toSorted(byGrant).flatMap(({ record }): OwnBlock[] => {
     const cidr = parseCidr(record.cidr);
     if (cidr === undefined) return [];
     const pool = view.pool(record.pool);
@@ -82,8 +82,17 @@ export function situationOf(
     const recalled = record.recalledAt !== undefined;
     return [{ cidr, ...named, recalled, drains: isDrained(view, record.pool) }];
   });
-  // the same order whatever the cache's is: the first are filled, the last go back
-  return { ...about, blocks: blocks.toSorted((a, b) => (a.cidr.base < b.cidr.base ? -1 : 1)) };
+  return { ...about, blocks };
+}
+
+/**
+ * The same order whatever the cache's is, and whatever comes later: the first are filled, the last go back, and an object that is made again
+ * has first what it had first. An API server tells seconds apart.
+ */
+function byGrant(a: Stored<"block">, b: Stored<"block">): number {
+  const place = ({ record }: Stored<"block">) => record.place ?? 0;
+  const base = ({ key }: Stored<"block">) => parseCidr(key)?.base ?? 0n;
+  return a.createdAt - b.createdAt || place(a) - place(b) || (base(a) < base(b) ? -1 : 1);
 }
 
 /** What an object says that its node has, whoever wrote it there. */

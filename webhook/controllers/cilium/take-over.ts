@@ -29,16 +29,18 @@ export async function takeOverFor(
   cidrs: readonly Cidr[],
 ): Promise<readonly string[]> {
   const wrong: string[] = [];
-  for (const pool of pools) {
-    const seen = new Set<string>();
-    for (const cidr of cidrs) {
+  const seen = new Set<string>();
+  // recorded in the order in which the object has them, in which an object that is made again has them too
+  for (const [place, cidr] of cidrs.entries()) {
+    for (const pool of pools) {
       const pieces = piecesOf(pool, cidr);
       if (pieces === undefined)
         wrong.push(`${cidr.text} is larger than what a node has of pool "${pool.name}"`);
       for (const piece of pieces ?? []) {
-        if (seen.has(piece.text) || isOwn(deps, node.name, piece)) continue;
-        seen.add(piece.text);
-        wrong.push(...(await takeOverPiece(deps, pool, node, { piece, cidr })));
+        const key = `${pool.name} ${piece.text}`;
+        if (seen.has(key) || isOwn(deps, node.name, piece)) continue;
+        seen.add(key);
+        wrong.push(...(await takeOverPiece(deps, pool, node, { piece, cidr, place })));
       }
     }
   }
@@ -54,12 +56,12 @@ async function takeOverPiece(
   { context, view, mayWrite, keep }: TakeOverDeps,
   pool: Pool,
   { name: node, uid: nodeUID }: Pick<ObservedNode, "name" | "uid">,
-  { piece, cidr }: { readonly piece: Cidr; readonly cidr: Cidr },
+  { piece, cidr, place }: { readonly piece: Cidr; readonly cidr: Cidr; readonly place: number },
 ): Promise<readonly string[]> {
   const other = overlapping(view, piece, node);
   if (other !== undefined) return [conflictWords(cidr, { ...other, isCooling: false })];
   if (!mayWrite()) return [];
-  const taken = await takeOver(context, pool, { node, nodeUID, cidr: piece });
+  const taken = await takeOver(context, pool, { node, nodeUID, cidr: piece, place });
   if (isConflict(taken)) return [conflictWords(cidr, taken)];
   keep(taken);
   return [];
