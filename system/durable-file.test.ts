@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { removeLeftovers, writeDurably } from "./durable-file.ts";
+import { createDurably, removeLeftovers, writeDurably } from "./durable-file.ts";
 
 describe("writeDurably", () => {
   let folder = "";
@@ -50,6 +50,26 @@ describe("writeDurably", () => {
     await assert.rejects(writeDurably(path, "text", 0o600), { code: /^(EISDIR|ENOTEMPTY|EEXIST)$/ });
     assert.deepEqual(await readdir(folder), ["taken"]);
     await assert.rejects(writeDurably(join(folder, "no", "key"), "text", 0o600), { code: "ENOENT" });
+  });
+});
+
+describe("createDurably", () => {
+  let folder = "";
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "berth-file-"));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it("creates a file, whole and with its mode, and leaves what has the name", async () => {
+    const path = join(folder, "key");
+    assert.equal(await createDurably(path, "first", 0o755), true);
+    assert.equal((await stat(path)).mode & 0o777, 0o755);
+    assert.equal(await createDurably(path, "second", 0o755), false);
+    assert.equal(await readFile(path, "utf8"), "first");
+    const both = ["a", "b"].map((text) => createDurably(join(folder, "raced"), text, 0o600));
+    assert.deepEqual((await Promise.all(both)).sort(), [false, true]);
+    assert.deepEqual((await readdir(folder)).sort(), ["key", "raced"]);
+    await assert.rejects(createDurably(join(folder, "no", "key"), "text", 0o600), { code: "ENOENT" });
   });
 });
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { lstat, open, readdir, rename, rm } from "node:fs/promises";
+import { link, lstat, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 const SUFFIX = ".tmp";
@@ -10,10 +10,34 @@ const SUFFIX = ".tmp";
  * `mode` is exact, whatever the umask. Throws the errors of node:fs, and leaves no temporary file behind then.
  */
 export async function writeDurably(path: string, content: string | Uint8Array, mode: number): Promise<void> {
-  const folder = dirname(path);
-  // in the same folder, because a rename does not cross file systems
-  const temporary = join(folder, `${prefixOf(path)}${randomUUID()}${SUFFIX}`);
-  try {
+  const temporary = await writtenBeside(path, content, mode);
+  await orRemoved(temporary, () => rename(temporary, path));
+  await syncFolder(dirname(path));
+}
+
+/** The same if nothing has the name. False: something has it, and stays. */
+export async function createDurably(
+  path: string,
+  content: string | Uint8Array,
+  mode: number,
+): Promise<boolean> {
+  const temporary = await writtenBeside(path, content, mode);
+  // a rename would replace what somebody has put there meanwhile
+  const isCreated = await orRemoved(temporary, () => link(temporary, path).then(() => true, falseIfThere));
+  await rm(temporary, { force: true });
+  if (isCreated) await syncFolder(dirname(path));
+  return isCreated;
+}
+
+function falseIfThere(error: unknown): false {
+  if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+  throw error;
+}
+
+/** In the same folder, because neither a rename nor a link crosses file systems. */
+async function writtenBeside(path: string, content: string | Uint8Array, mode: number): Promise<string> {
+  const temporary = join(dirname(path), `${prefixOf(path)}${randomUUID()}${SUFFIX}`);
+  await orRemoved(temporary, async () => {
     const file = await open(temporary, "wx", mode);
     try {
       await file.chmod(mode);
@@ -22,13 +46,20 @@ export async function writeDurably(path: string, content: string | Uint8Array, m
     } finally {
       await file.close();
     }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
+  }).catch((error: unknown) => {
     // node names no path when a file that is open cannot be written
     throw error instanceof Error && !("path" in error) ? Object.assign(error, { path }) : error;
+  });
+  return temporary;
+}
+
+async function orRemoved<T>(temporary: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
   }
-  await syncFolder(folder);
 }
 
 /** Temporary files beside it that a crash has left behind, last changed before `before`, milliseconds since 1970. */

@@ -58,7 +58,7 @@ async function serve(config: AgentConfig): Promise<void> {
   if ("host" in config.api) await warnAboutHost(log);
   if (config.plugin !== undefined) {
     await installPlugin(config.plugin, { clock, log });
-    if (config.aliases !== undefined) await installAliases(config.plugin.folder, config.aliases, log);
+    if (config.aliases !== undefined) await installAliases(config.plugin, config.aliases, { clock, log });
   }
   const userAgent = `berth-agent/${manifest.version}`;
   const server = new AnchoredClock(clock);

@@ -96,6 +96,7 @@ int answer_version(void) {
 }
 
 int answer_about(void) {
+  /* by its first words an agent tells the plugin from others: MARK of plugin-binary.ts */
   static const char ABOUT[] =
       "CNI berth plugin version " BERTH_VERSION
       "\n"

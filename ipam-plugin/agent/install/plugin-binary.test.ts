@@ -5,6 +5,7 @@ import { once } from "node:events";
 import {
   chmod,
   copyFile,
+  lstat,
   mkdir,
   mkdtemp,
   readdir,
@@ -142,17 +143,47 @@ describe("the plugin's installation", () => {
 describe("other names of the plugin", () => {
   setUp();
 
-  const link = (replace: boolean, ...names: readonly string[]) =>
-    installAliases(host, { names, replace }, { ...log, error: (message) => logged.push(message) });
-  const textOf = (name: string) => readFile(join(host, name), "utf8");
+  const NEW = "#!new\nCNI berth plugin version 0.2.0\n";
+  const OLD = "#!old\nCNI berth plugin version 0.1.0\n";
+  beforeEach(() => writeFile(join(folder, "built"), NEW));
 
-  it("are links to it, made once", async () => {
+  const alias = (replace: boolean, ...names: readonly string[]) =>
+    installAliases(
+      { from: join(folder, "built"), folder: host },
+      { names, replace },
+      { clock, log: { ...log, error: (message) => logged.push(message) } },
+    );
+  const textOf = (name: string) => readFile(join(host, name), "utf8");
+  const isFile = async (name: string) => (await lstat(join(host, name))).isFile();
+
+  it("are copies of it, made once", async () => {
     await install();
-    await link(false, "whereabouts", "antrea");
-    await link(false, "whereabouts", "antrea");
+    await alias(false, "whereabouts", "antrea");
+    await alias(false, "whereabouts", "antrea");
     assert.deepEqual((await readdir(host)).sort(), ["antrea", "berth", "whereabouts"]);
-    assert.equal(await textOf("whereabouts"), "#!new\n");
+    assert.deepEqual([await textOf("whereabouts"), await isFile("whereabouts")], [NEW, true]);
+    assert.equal((await stat(join(host, "whereabouts"))).mode & 0o777, 0o755);
     assert.equal(logged.length, 3);
+  });
+
+  it("leave the plugin as it is when another's installer writes over them, and each other", async () => {
+    await install();
+    await symlink("berth", join(host, "antrea")); // as it was made before
+    await alias(false, "whereabouts", "antrea", "static");
+    // as `cp` does, which opens what is there
+    for (const name of ["whereabouts", "antrea"]) await writeFile(join(host, name), "#!theirs\n");
+    assert.deepEqual([await textOf("berth"), await textOf("static")], [NEW, NEW]);
+  });
+
+  it("become the new version, whether links or copies, and are not put aside for it", async () => {
+    await install();
+    await writeFile(join(host, "whereabouts"), OLD);
+    await symlink("berth", join(host, "antrea"));
+    await symlink(join(host, "whereabouts"), join(host, "static"));
+    for (const replace of [false, true]) await alias(replace, "whereabouts", "antrea", "static");
+    for (const name of ["whereabouts", "antrea", "static"])
+      assert.deepEqual([await textOf(name), await isFile(name)], [NEW, true], name);
+    assert.deepEqual((await readdir(host)).sort(), ["antrea", "berth", "static", "whereabouts"]);
   });
 
   it("leave a plugin that is there, and what a link leads to, as they are, and say so", async () => {
@@ -160,11 +191,11 @@ describe("other names of the plugin", () => {
     await writeFile(join(host, "whereabouts"), "#!theirs\n");
     await symlink("whereabouts", join(host, "antrea"));
     await symlink("nowhere", join(host, "static"));
-    await link(false, "whereabouts", "antrea", "static", "spiderpool");
+    await alias(false, "whereabouts", "antrea", "static", "spiderpool");
     assert.equal(await textOf("whereabouts"), "#!theirs\n");
     assert.equal(await readlink(join(host, "antrea")), "whereabouts");
     assert.equal(await readlink(join(host, "static")), "nowhere");
-    assert.equal(await textOf("spiderpool"), "#!new\n");
+    assert.equal(await textOf("spiderpool"), NEW);
     assert.equal(
       logged.filter((one) => one === "a CNI plugin of this name is installed, and stays").length,
       3,
@@ -176,8 +207,8 @@ describe("other names of the plugin", () => {
     for (const theirs of ["#!theirs\n", "#!newer\n"]) {
       await rm(join(host, "whereabouts"), { force: true });
       await writeFile(join(host, "whereabouts"), theirs);
-      for (let again = 0; again < 2; again++) await link(true, "whereabouts");
-      assert.equal(await textOf("whereabouts"), "#!new\n");
+      for (let again = 0; again < 2; again++) await alias(true, "whereabouts");
+      assert.equal(await textOf("whereabouts"), NEW);
       assert.equal(await textOf("whereabouts.before-berth"), theirs);
     }
     assert.deepEqual((await readdir(host)).sort(), ["berth", "whereabouts", "whereabouts.before-berth"]);

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  access,
-  constants,
-  link,
-  lstat,
-  readFile,
-  readlink,
-  rename,
-  rm,
-  stat,
-  symlink,
-} from "node:fs/promises";
+import { access, constants, link, lstat, readFile, rm, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
-import { removeLeftovers, writeDurably } from "../../../system/durable-file.ts";
+import { createDurably, removeLeftovers, writeDurably } from "../../../system/durable-file.ts";
 
 /** A file that is put into a folder of the host. Absolute. */
 export interface Installation {
@@ -33,25 +22,28 @@ export interface Aliases {
 const PLUGIN = "berth";
 /** Behind the name of a plugin that an alias took the place of. */
 const ASIDE = ".before-berth";
-const NEXT = ".new-berth";
+/** In every version of the plugin, which prints it where it is called by hand. */
+const MARK = "CNI berth plugin version ";
+/** The plugin has 50 KiB; those of others may have many MiB, which need not be looked through. */
+const LONGEST_PLUGIN = 4 * 1024 * 1024;
 const EXECUTABLE = 0o755;
 /** What hardening guides ask of CNI configurations; runtimes are root. */
 const PRIVATE = 0o600;
 /** Older temporary files are of a process that is no more; a younger one may be another agent's, still writing. */
 const LEFTOVER_MS = 60_000;
 
+interface Ports {
+  readonly clock: Pick<Clock, "now">;
+  readonly log: Logger;
+}
+
 /**
  * Puts the CNI plugin where the runtime looks for it: by a rename, for the old one may be running, which cannot be
  * written ("text file busy") and goes on with its call. One that is the same stays. Throws CONFIG_INVALID saying what
  * the folder needs.
  */
-export async function installPlugin(
-  { from, folder }: Installation,
-  { clock, log }: { readonly clock: Pick<Clock, "now">; readonly log: Logger },
-): Promise<void> {
-  const content = await readFile(from).catch((cause: unknown) => {
-    throw invalid(`BERTH_CNI_BINARY ${from} cannot be read: ${messageOf(cause)}`, cause);
-  });
+export async function installPlugin({ from, folder }: Installation, { clock, log }: Ports): Promise<void> {
+  const content = await builtPlugin(from);
   const path = join(folder, PLUGIN);
   await withFolder("BERTH_CNI_BIN", folder, async () => {
     await removeLeftovers(path, clock.now() - LEFTOVER_MS);
@@ -62,56 +54,72 @@ export async function installPlugin(
 }
 
 /**
- * Makes the plugin known under other names, as links to it. What has such a name and is not ours stays, and is told: networks of that
- * plugin go on with it. With `replace` it is put aside, so that it can be put back.
+ * Makes the plugin known under other names. Each is a copy: whoever installs another plugin of the name with `cp` writes through a link, symbolic
+ * or hard, and would leave that plugin in the place of Berth's. What has such a name and is not ours stays, and is told: networks of that plugin
+ * go on with it. With `replace` it is put aside, so that it can be put back.
  */
 export async function installAliases(
-  folder: string,
+  { from, folder }: Installation,
   { names, replace }: Aliases,
-  log: Logger,
+  { clock, log }: Ports,
 ): Promise<void> {
+  const content = await builtPlugin(from);
   for (const name of names) {
     const path = join(folder, name);
     await withFolder("BERTH_CNI_BIN", folder, async () => {
-      const found = await linkOf(path);
-      if (found === PLUGIN) return;
-      if (found !== undefined && !replace) {
-        log.error("a CNI plugin of this name is installed, and stays", {
-          path,
-          remedy:
-            "take it away, or set cni.replace of the chart, if its networks are to be Berth's; else take the name out of cni.aliases",
-        });
-        return;
-      }
-      if (found === undefined) await symlink(PLUGIN, path).catch(unlessLinked(path));
-      else await takePlace(path, log);
-      log.info("CNI plugin installed", { path });
+      await removeLeftovers(path, clock.now() - LEFTOVER_MS);
+      if (await isInstalled(path, content, { replace, log })) log.info("CNI plugin installed", { path });
     });
   }
 }
 
-/** What the link leads to; "" for a plugin that is no link, undefined: nothing has the name. */
-async function linkOf(path: string): Promise<string | undefined> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found === undefined) return undefined;
-  return found.isSymbolicLink() ? await readlink(path) : "";
+/** False: it was there already, or another system's plugin stays. */
+async function isInstalled(
+  path: string,
+  content: Buffer,
+  { replace, log }: { readonly replace: boolean; readonly log: Logger },
+): Promise<boolean> {
+  const isAbsent = (await lstat(path).catch(() => undefined)) === undefined;
+  // false: another agent, or an installer, was faster
+  if (isAbsent && (await createDurably(path, content, EXECUTABLE))) return true;
+  const isOurs = await isBerth(path);
+  if (!isOurs && !replace) {
+    log.error("a CNI plugin of this name is installed, and stays", {
+      path,
+      remedy:
+        "take it away, or set cni.replace of the chart, if its networks are to be Berth's; else take the name out of cni.aliases",
+    });
+    return false;
+  }
+  const isLink = (await lstat(path)).isSymbolicLink();
+  if (isOurs && !isLink && (await isThere(path, { content, mode: EXECUTABLE }))) return false;
+  if (!isOurs) await putAside(path, log);
+  await writeDurably(path, content, EXECUTABLE);
+  return true;
+}
+
+/** Whether the name is, or leads to, the plugin in any version. */
+async function isBerth(path: string): Promise<boolean> {
+  try {
+    const { size } = await stat(path);
+    return size <= LONGEST_PLUGIN && (await readFile(path)).includes(MARK);
+  } catch {
+    return false; // what cannot be read, or leads nowhere, is not for us to replace
+  }
 }
 
 /** At no moment is there none of the name. Its installer may write it again later: what is put aside is the newest. */
-async function takePlace(path: string, log: Logger): Promise<void> {
-  const [aside, next] = [`${path}${ASIDE}`, `${path}${NEXT}`];
-  for (const old of [aside, next]) await rm(old, { force: true });
+async function putAside(path: string, log: Logger): Promise<void> {
+  const aside = `${path}${ASIDE}`;
+  await rm(aside, { force: true });
   await link(path, aside);
-  await symlink(PLUGIN, next);
-  await rename(next, path);
   log.warn("a CNI plugin of another system was put aside", { path, file: aside });
 }
 
-/** Another agent may have been faster. */
-function unlessLinked(path: string): (error: unknown) => Promise<void> {
-  return async (error) => {
-    if ((await linkOf(path)) !== PLUGIN) throw error;
-  };
+async function builtPlugin(from: string): Promise<Buffer> {
+  return await readFile(from).catch((cause: unknown) => {
+    throw invalid(`BERTH_CNI_BINARY ${from} cannot be read: ${messageOf(cause)}`, cause);
+  });
 }
 
 /** Where the conflist goes: under the name that it has. */
