@@ -11,6 +11,7 @@ import type { Request } from "../model/address-request.ts";
 import type { Identity } from "../model/claim.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodIdentity } from "../model/identity.ts";
+import { ordinalsOf } from "../model/ordinals.ts";
 import { type AllocationInput, requestFor } from "./build-request.ts";
 import { networksAsked, nodesAsked } from "./pod-allocation.ts";
 
@@ -105,8 +106,8 @@ export function* ordinalRequests(
   readonly allocation: AllocationRequest | Refusal;
 }> {
   const owner = ownerOf(object);
-  const end = workload.start + Math.min(workload.replicas, MAX_PRERESERVED_ORDINALS);
-  for (let ordinal = workload.start; ordinal < end; ordinal++) {
+  const replicas = Math.min(workload.replicas, MAX_PRERESERVED_ORDINALS);
+  for (const ordinal of ordinalsOf({ ...workload, replicas })) {
     const name = `${owner.name}-${ordinal}`;
     yield {
       name,

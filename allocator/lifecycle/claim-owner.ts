@@ -14,10 +14,12 @@ import type {
   WorkloadState,
 } from "../model/cluster-state.ts";
 import { isSameUid } from "../model/identity.ts";
+import { endOfOrdinals } from "../model/ordinals.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
 
 /**
- * What the workload, which exists, wants of the identity.
+ * What the workload, which exists, wants of the identity. What OpenKruise's StatefulSet leaves out counts as wanted: that keeps a claim for
+ * longer than it need be, and releases none under a pod that comes back.
  *
  * | an ordinal that it runs, an index that is not done, an entry of its list | needed  |
  * | an ordinal beyond its replicas                                           | scaled  |
@@ -31,12 +33,12 @@ export function neededBy(
   workload: WorkloadState,
   { ordinal, slot, uid = "" }: Pick<Identity, "ordinal" | "slot" | "uid">,
 ): "needed" | "scaled" | "deleted" {
-  const { start, replicas, slots, isDone } = workload;
+  const { start, slots, isDone } = workload;
   // its next pods have the host's addresses
   if (slot !== undefined && workload.hostNetwork) return "deleted";
   if (slot !== undefined) return slots !== undefined && slot >= slots ? "deleted" : "needed";
   if (ordinal === undefined || isDone?.(ordinal) === true) return "deleted";
-  if (ordinal >= start && ordinal < start + replicas) return "needed";
+  if (ordinal >= start && ordinal < endOfOrdinals(workload)) return "needed";
   const isSuccessor = uid !== "" && workload.uid !== "" && uid !== workload.uid;
   return isSuccessor || workload.kind === "Job" ? "deleted" : "scaled";
 }

@@ -3,6 +3,7 @@
 import type { Labels } from "../base/ports.ts";
 import type { PodOwner } from "./identity.ts";
 import type { NodeFacts } from "./node-terms.ts";
+import type { ReservedOrdinals } from "./ordinals.ts";
 
 /** A Node object may be deleted and made again under a kubelet that goes on running: only after this its absence counts. */
 export const NODE_GRACE_MS = 45_000;
@@ -41,6 +42,8 @@ export interface WorkloadState {
   readonly replicas: number;
   /** `spec.ordinals.start` of a StatefulSet; 0 elsewhere. */
   readonly start: number;
+  /** What OpenKruise's StatefulSet leaves out, in order, and apart from each other. Absent: nothing. */
+  readonly reserved?: readonly ReservedOrdinals[];
   /** Entries of the list of addresses that its pods share; absent when the list cannot be read. */
   readonly slots?: number;
   /** Of its pod template: what its pods ask for by themselves. */

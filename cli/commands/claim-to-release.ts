@@ -13,6 +13,7 @@ import { FENCED } from "../../allocator/manifest/node-fence.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
+import { ordinalFrom } from "../../allocator/model/ordinals.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
@@ -221,8 +222,7 @@ export async function stillWanted(
   if (ordinal === undefined || name !== `${identity.name}-${ordinal}`) return undefined;
   const workload = await ifAllowed(() => world.object(kind, namespace, identity.name));
   if (workload === undefined || !isSameGroup(workload.apiVersion, apiVersion)) return undefined;
-  const { start, replicas } = workloadState(workload);
-  if (ordinal < start || ordinal >= start + replicas) return undefined;
+  if (ordinalFrom(workloadState(workload), ordinal) !== ordinal) return undefined;
   const next =
     place === "data"
       ? `nothing is kept for its pod ${name} any more, which asks anew when it is created`

@@ -18,7 +18,6 @@ import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
-import { isReservedOrdinal } from "../../webhook/cluster-state/kruise-ordinals.ts";
 import { type Backend, type Objects, partialCache } from "../backend/backend.ts";
 import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
 
@@ -134,7 +133,6 @@ async function lacksOfSet(
   if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
   const lacks: MissingClaim[] = [];
   for (const { name, ordinal, allocation } of ordinalRequests(set, template)) {
-    if (isReservedOrdinal(set, ordinal)) continue;
     const key = claimKey({ namespace, name });
     const there = await claim(key);
     const identity = { kind, apiVersion, name: metadata.name, ordinal };

@@ -19,6 +19,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type AddressEntry, requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { ordinalFrom } from "../../allocator/model/ordinals.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
@@ -40,10 +41,8 @@ export async function considerOrdinals(
   const { workload } = template;
   const { entries, fromOrdinalZero } = template.request;
   const first = fromOrdinalZero === true ? 0 : workload.start;
-  if (entries !== undefined && first + entries.length < workload.start + workload.replicas) {
-    const missing = Math.max(first + entries.length, workload.start);
-    return listTooShort(entries.length, missing, first);
-  }
+  const missing = entries && ordinalFrom(workload, first + entries.length);
+  if (missing !== undefined) return listTooShort(entries?.length ?? 0, missing, first);
   if (workload.replicas > MAX_PRERESERVED_ORDINALS) {
     return [
       `addresses of more than ${MAX_PRERESERVED_ORDINALS} replicas are not reserved in advance; each pod reserves its own`,

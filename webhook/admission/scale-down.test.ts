@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { DB_POOL } from "../../test/support/fixtures.ts";
-import { workload } from "../../test/support/objects.ts";
+import { pod, workload } from "../../test/support/objects.ts";
 import { send } from "../../test/support/reviewing.ts";
 import { openWorld } from "../../test/support/world.ts";
 
@@ -12,6 +12,14 @@ const set = (replicas: number, more = {}) =>
     replicas,
     annotations: { "berth.dev/ips": "10.20.0.70-10.20.0.77", ...more },
   });
+
+const kruiseSet = (replicas: number, reserveOrdinals: readonly unknown[], more = {}) => ({
+  ...workload("StatefulSet", "mysql", {
+    ...{ replicas, spec: { reserveOrdinals } },
+    annotations: { "berth.dev/ips": "10.20.0.70-10.20.0.77", ...more },
+  }),
+  apiVersion: "apps.kruise.io/v1beta1",
+});
 
 describe("a StatefulSet that is scaled down", () => {
   for (const [title, annotations, words] of [
@@ -50,5 +58,45 @@ describe("a StatefulSet that is scaled down", () => {
     const { warnings = [] } = await send(world, PATH, set(0), { operation: "UPDATE", oldObject: set(8) });
     assert.equal(warnings.length, 6);
     assert.equal(warnings.at(-1), "and so for 3 more; see: berthctl get claims");
+  });
+
+  it("loses its last ordinal, whichever OpenKruise leaves out before it", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const kruise = (replicas: number) => kruiseSet(replicas, [1]);
+    await send(world, PATH, kruise(3));
+    const { warnings } = await send(world, PATH, kruise(2), { operation: "UPDATE", oldObject: kruise(3) });
+    assert.deepEqual(
+      (warnings ?? []).map((one) => one.split(" keeps")[0]),
+      ["mysql-3"],
+    );
+  });
+});
+
+describe("the list of a set with ordinals that OpenKruise leaves out", () => {
+  const short = (list: string, reserved: readonly unknown[]) =>
+    kruiseSet(3, reserved, { "berth.dev/ips": list });
+
+  it("has to reach to the last one", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { allowed, status } = await send(world, PATH, short("10.20.0.70-10.20.0.72", [1]));
+    assert.deepEqual([allowed, status?.message.includes("none for ordinal 3")], [false, true]);
+    const enough = short("10.20.0.70-10.20.0.72", []);
+    assert.equal((await send(world, PATH, enough)).allowed, true);
+    const change = { operation: "UPDATE", oldObject: enough } as const;
+    const left = await send(world, PATH, short("10.20.0.70-10.20.0.72", ["0-1"]), change);
+    assert.match(left.status?.message ?? "", /none for ordinal 3;/);
+  });
+
+  it("may have an address that is taken where there is no pod, and none that the last one needs", async () => {
+    for (const taken of [1, 3]) {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      await send(
+        world,
+        "/mutate/pods",
+        pod("other", { annotations: { "berth.dev/ips": `10.20.0.7${taken}` } }),
+      );
+      const { allowed, status } = await send(world, PATH, short("10.20.0.70-10.20.0.73", [1]));
+      assert.equal(allowed, taken === 1, status?.message);
+    }
   });
 });

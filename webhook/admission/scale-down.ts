@@ -7,6 +7,7 @@ import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { WorkloadState } from "../../allocator/model/cluster-state.ts";
+import { endOfOrdinals } from "../../allocator/model/ordinals.ts";
 
 /** Claims that are named; a set may lose hundreds of ordinals. */
 const NAMED = 5;
@@ -25,7 +26,7 @@ export function warningsOfLostOrdinals(
   was: WorkloadState,
   is: WorkloadState,
 ): string[] {
-  if (was.start + was.replicas <= is.start + is.replicas && was.start >= is.start) return [];
+  if (endOfOrdinals(was) <= endOfOrdinals(is) && was.start >= is.start) return [];
   const lost: Claim[] = [];
   for (const { record } of view.claims(is)) {
     const { identity, namespace } = record;

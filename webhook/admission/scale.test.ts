@@ -71,6 +71,19 @@ describe("a review of the subresource scale", () => {
     assert.deepEqual(await scaled(world, "deployments", { name: "web", from: 4, to: 1 }), []);
   });
 
+  it("counts the ordinals that OpenKruise leaves out", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const set = workload("StatefulSet", "mysql", {
+      ...{ replicas: 2, annotations: LIST, spec: { reserveOrdinals: [1] } },
+    });
+    await send(world, "/validate/workloads", { ...set, apiVersion: "apps.kruise.io/v1beta1" });
+    const to = (replicas: number) =>
+      scaled(world, "statefulsets", { name: "mysql", from: 2, to: replicas }, "apps.kruise.io");
+    assert.deepEqual(await to(3), []); // 0, 2 and 3
+    assert.match((await to(4)).join(), /and none for ordinal 4;/);
+    assert.match((await to(1)).join(), /^mysql-2 keeps 10\.20\.0\.72 [^,]*$/);
+  });
+
   it("says nothing of what it does not know, or that asks for nothing", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const one = { name: "web", from: 3, to: 1 };

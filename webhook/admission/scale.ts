@@ -4,6 +4,7 @@ import { isRefusal } from "../../allocator/base/errors.ts";
 import { listTooShort } from "../../allocator/demand/build-request.ts";
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { namespaceOf, type WorkloadState } from "../../allocator/model/cluster-state.ts";
+import { ordinalFrom } from "../../allocator/model/ordinals.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import { type AdmissionContext, objectOf } from "./admission-context.ts";
 import { ownOf } from "./foreign-review.ts";
@@ -43,19 +44,20 @@ export async function warningsOfScale(
 /** Of a list that does not reach to the last pod. */
 async function warningsOfShortList(
   admission: AdmissionContext,
-  { kind, namespace, annotations, start, replicas }: WorkloadState,
+  workload: WorkloadState,
 ): Promise<readonly string[]> {
+  const { kind, namespace, annotations, start, replicas } = workload;
   const space = await namespaceOf(admission.inventory, namespace);
   const own = await ownOf(admission, annotations, space);
   const request = readRequest(own.annotations, own.namespace, "macs");
   if (isRefusal(request) || request.entries === undefined) return [];
   const { entries, fromOrdinalZero } = request;
   const first = kind === "StatefulSet" && fromOrdinalZero !== true ? start : 0;
-  const end = kind === "StatefulSet" ? start + replicas : replicas;
-  if (first + entries.length >= end) return [];
+  const missing = ordinalFrom(workload, first + entries.length);
+  if (missing === undefined) return [];
   const { message } =
     kind === "StatefulSet"
-      ? listTooShort(entries.length, Math.max(first + entries.length, start), first)
+      ? listTooShort(entries.length, missing, first)
       : tooFewEntries(namespace, entries.length, replicas);
   return [`${message}; until then the pods without an entry are refused`];
 }

@@ -20,10 +20,9 @@ import {
 } from "../../allocator/manifest/kubernetes-object.ts";
 import { NETWORK_ANNOTATIONS, networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import { fenceOf } from "../../allocator/manifest/node-fence.ts";
-import type { NamespaceState, WorkloadState } from "../../allocator/model/cluster-state.ts";
+import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
 import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
-import { reservedOrdinalsOf } from "./kruise-ordinals.ts";
 import { annotatedCidrs } from "./node-annotations.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 
@@ -137,7 +136,7 @@ export function observedWorkload(
     },
     ...(resource.kind === "Job" ? parts(new Fields(item), ["status"]) : {}),
   });
-  return { facts: withReservedOrdinals(workloadState(object), object), object };
+  return { facts: workloadState(object), object };
 }
 
 export function namespaceFacts(item: KubeItem, isRead: IsRead = EVERY): NamespaceState {
@@ -188,23 +187,4 @@ function parts(of: Fields, keys: readonly string[]): Readonly<Record<string, unk
     return value === undefined ? [] : [[key, value] as const];
   });
   return Object.fromEntries(there);
-}
-
-/**
- * OpenKruise's StatefulSet leaves ordinals out (`reserveOrdinals`, numbers and ranges "3-5"), so that its last one is
- * higher. What was left out counts as wanted here: that keeps a claim for longer than it need be, and releases none
- * under a pod that comes back.
- */
-function withReservedOrdinals(facts: WorkloadState, object: KubeObject): WorkloadState {
-  const holes = reservedOrdinalsOf(object).toSorted((a, b) => a.from - b.from);
-  let end = facts.start + facts.replicas;
-  let counted = facts.start;
-  for (const { from, to } of holes) {
-    const first = Math.max(from, counted);
-    if (first >= end) break;
-    if (to < first) continue;
-    end += to - first + 1;
-    counted = to + 1;
-  }
-  return { ...facts, replicas: end - facts.start };
 }

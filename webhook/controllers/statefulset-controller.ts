@@ -25,7 +25,6 @@ import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.t
 import { withUsablePools } from "../admission/pool-access.ts";
 import { isSlotOfAnother } from "../admission/slot-names.ts";
 import type { ObservedWorkload, WorkloadInformer } from "../cluster-state/informers.ts";
-import { isReservedOrdinal } from "../cluster-state/kruise-ordinals.ts";
 import { reasonOf } from "./conditions.ts";
 import type { ControllerDeps } from "./controller.ts";
 
@@ -171,9 +170,8 @@ class Workloads {
       this.#waiting.leave(key);
       return undefined;
     }
-    const ordinals = ordinalRequests(seen.object, { ...template, workload: seen.facts }); // the facts count the holes
     const round = {
-      ordinals: ordinals.filter(({ ordinal }) => !isReservedOrdinal(seen.object, ordinal)),
+      ordinals: ordinalRequests(seen.object, template),
       podSpec: seen.object.spec.at("template").at("spec"),
       refused: [],
     };

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { endOfOrdinals, ordinalFrom, ordinalsOf } from "../model/ordinals.ts";
+import { Fields } from "./fields.ts";
+import { reservedOrdinalsOf } from "./reserved-ordinals.ts";
+
+const set = (reserveOrdinals: unknown, replicas: number, start = 0) => ({
+  ...{ replicas, start },
+  reserved: reservedOrdinalsOf(new Fields({ reserveOrdinals })),
+});
+
+describe("ordinals that OpenKruise leaves out", () => {
+  it("are numbers and ranges, and anything else is none", () => {
+    const rows: [unknown, number[]][] = [
+      [[], [0, 1, 2]],
+      [[1], [0, 2, 3]],
+      [
+        [0, 1, 2],
+        [3, 4, 5],
+      ],
+      [
+        ["1-2", 4],
+        [0, 3, 5],
+      ],
+      [
+        ["4", "1-2"],
+        [0, 3, 5],
+      ],
+      [
+        ["1-3", "2-4"],
+        [0, 5, 6],
+      ],
+      [
+        ["1-5", 2],
+        [0, 6, 7],
+      ],
+      [[3], [0, 1, 2]],
+      [
+        ["5-1", "x", -1, null, "2-", "9-"],
+        [0, 1, 2],
+      ],
+      ["1", [0, 1, 2]],
+    ];
+    for (const [reserved, expected] of rows) {
+      const of = set(reserved, 3);
+      assert.deepEqual([...ordinalsOf(of)], expected, JSON.stringify(reserved));
+      assert.equal(endOfOrdinals(of), (expected.at(-1) ?? 0) + 1, JSON.stringify(reserved));
+    }
+    assert.deepEqual([...ordinalsOf(set([0], 0))], []);
+  });
+
+  it("are skipped at once, however many they are, and count from the first ordinal on", () => {
+    const far = set(["1-999999999"], 2);
+    assert.deepEqual([[...ordinalsOf(far)], ordinalFrom(far, 1)], [[0, 1_000_000_000], 1_000_000_000]);
+    assert.deepEqual([...ordinalsOf(set(["2-5"], 2, 4))], [6, 7]);
+  });
+
+  it("are left out as OpenKruise does, whatever they are", () => {
+    const holes = fc.array(fc.nat(12), { maxLength: 8 });
+    fc.assert(
+      fc.property(holes, fc.nat(6), fc.nat(4), fc.nat(20), (reserved, replicas, start, from) => {
+        const wanted: number[] = [];
+        for (let n = start; wanted.length < replicas; n++) if (!reserved.includes(n)) wanted.push(n);
+        const of = set(reserved, replicas, start);
+        assert.deepEqual([...ordinalsOf(of)], wanted);
+        assert.equal(endOfOrdinals(of), (wanted.at(-1) ?? start - 1) + 1);
+        assert.equal(
+          ordinalFrom(of, from),
+          wanted.find((n) => n >= from),
+        );
+      }),
+    );
+  });
+});
