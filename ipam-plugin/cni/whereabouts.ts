@@ -10,7 +10,7 @@ import {
   parseCidr,
   toNumber,
 } from "../../allocator/ip/address.ts";
-import { contains, type Interval, merge, without } from "../../allocator/ip/ip-range.ts";
+import { contains, type Interval, intersection, merge, without } from "../../allocator/ip/ip-range.ts";
 import { type DropIn, invalid, type Want } from "./drop-in.ts";
 import { type CniError, isCniError } from "./errors.ts";
 import type { Fields } from "./json-fields.ts";
@@ -60,14 +60,18 @@ function readRange(entry: Fields, gateway: Address | undefined): Want | CniError
   const bounds = readBounds(text, field, entry);
   if (isCniError(bounds)) return bounds;
   const { cidr, first, last } = bounds;
+  const whole = { first: cidr.base, last: lastOf(cidr) };
   const exclude: string[] = [];
   const holes: Interval[] = [];
   for (const one of entry.texts("exclude")) {
     const hole = parseCidr(one) ?? parseCidr(`${one}/${bitsOf(cidr.family)}`);
     if (hole?.family !== cidr.family)
       return invalid(`${entry.nameOf("exclude")}: ${one} is no ${cidr.family} address or CIDR`);
+    const interval = { first: hole.base, last: lastOf(hole) };
+    // it takes nothing out, and a pool that is made with it is refused
+    if (intersection(interval, whole) === undefined) continue;
     exclude.push(hole.text);
-    holes.push({ first: hole.base, last: lastOf(hole) });
+    holes.push(interval);
   }
   if (entry.problem !== undefined) return entry.problem;
   // whereabouts' own example has a gateway that is outside of the range's network, where no kernel reaches it

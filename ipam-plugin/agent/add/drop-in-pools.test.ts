@@ -37,6 +37,18 @@ describe("pools that a network of another plugin means", () => {
     );
   });
 
+  it("are made as the refusal says, whatever lies outside of the range", () => {
+    const exclude = ["10.0.0.8/29", "192.168.0.0/16", "10.0.1.5"];
+    const advice = poolsFor({ ...range, exclude });
+    assert.match(advice, /"10\.0\.0\.254", exclude: \["10\.0\.0\.8\/29"\]\}\]/);
+    const made = parsePool({
+      name: "made",
+      spec: { ranges: [{ cidr: "10.0.0.0/24", exclude: ["10.0.0.8/29"] }] },
+    });
+    assert.ok(!isRefusal(made));
+    assert.equal(poolsFor({ ...range, exclude }, made), "made");
+  });
+
   it("may have reserved addresses elsewhere", () => {
     const ends = { ...range, range_end: "10.0.0.100" };
     assert.match(
