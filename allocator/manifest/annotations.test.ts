@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { granted, namespaceFacts, refusalOf } from "../../test/support/fixtures.ts";
+import type { Labels } from "../base/ports.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { ANNOTATION_FORMATS, readRequest } from "./annotations.ts";
 
@@ -329,5 +330,44 @@ describe("the request of a pod in a namespace with defaults", () => {
       families: ["IPv4"],
       retention: { ttlMs: 3_600_000 },
     });
+  });
+});
+
+describe("Cilium's pools", () => {
+  const [ANY, V4, V6] = ["ip-pool", "ipv4-pool", "ipv6-pool"].map((key) => `ipam.cilium.io/${key}`) as [
+    string,
+    string,
+    string,
+  ];
+  const read = (own: Labels, space: Labels) => granted(readRequest(own, namespaceFacts("shop", space))).pools;
+
+  it("are of each family by its own key, and else by that of both", () => {
+    for (const [own, expected] of [
+      [{ [ANY]: "green" }, ["green"]],
+      [{ [ANY]: "green", [V4]: "green4" }, ["green/IPv6", "green4/IPv4"]],
+      [{ [ANY]: "green", [V6]: "green6" }, ["green/IPv4", "green6/IPv6"]],
+      [{ [ANY]: "green", [V4]: "green4", [V6]: "green6" }, ["green4/IPv4", "green6/IPv6"]],
+      [{ [ANY]: "green", [V4]: "" }, ["green"]],
+      [{ [V4]: "green4" }, ["green4/IPv4"]],
+    ] as const) {
+      assert.deepEqual(read(own, {}), expected);
+      assert.deepEqual(read({}, own), expected, "of a namespace");
+    }
+  });
+
+  it("are those of the pod, and else of its namespace, family by family", () => {
+    const space = { [ANY]: "blue", [V4]: "blue4" };
+    for (const [own, others, expected] of [
+      [{ [V4]: "green4" }, space, ["green4/IPv4", "blue/IPv6"]],
+      [{ [V6]: "green6" }, space, ["blue4/IPv4", "green6/IPv6"]],
+      [{ [V6]: "green6" }, { [ANY]: "blue" }, ["blue/IPv4", "green6/IPv6"]],
+      [{ [V4]: "green4" }, { [V6]: "blue6", [ANY]: "blue" }, ["green4/IPv4", "blue6/IPv6"]],
+      [{ [V4]: "green4" }, { [V4]: "blue4" }, ["green4/IPv4"]],
+      [{ [ANY]: "green" }, space, ["green"]],
+      [{ [ANY]: "green", [V4]: "green4" }, { [V6]: "blue6" }, ["green/IPv6", "green4/IPv4"]],
+      [{ [V4]: "green4", [V6]: "green6" }, space, ["green4/IPv4", "green6/IPv6"]],
+      [{ "berth.dev/pools": "db" }, space, ["db"]],
+    ] as const)
+      assert.deepEqual(read(own, others)?.toSorted(), expected.toSorted(), JSON.stringify([own, others]));
   });
 });

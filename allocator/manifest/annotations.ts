@@ -7,6 +7,7 @@ import { type Request, requestsAddress, requestsAddressOn } from "../model/addre
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { bad, readChoice, readFallback, readFamilies, readTtl, retention } from "./annotation-values.ts";
+import { CILIUM_FAMILY_POOLS, CILIUM_POOL } from "./cilium-pools.ts";
 import type { DialectReader } from "./dialect-values.ts";
 import { isNoRequest, NAMED_ROWS, namedKeysIn, READ_ROWS, type ReadRow } from "./dialects.ts";
 import { withFirstOfFamilies } from "./first-interface-families.ts";
@@ -223,26 +224,48 @@ export function mostEntries(annotations: Labels): number | undefined {
   return most === 0 ? undefined : most;
 }
 
-/** Calico takes the pools of each family from the pod, and else from its namespace. */
-function completes(key: string, asked: readonly AnnotationFormat[]): boolean {
-  return CALICO_POOLS.includes(key) && asked.some((one) => CALICO_POOLS.includes(one.key));
+/** Keys of a system that takes the pool of each family from the pod, and else from its namespace. */
+interface FamilyKeys {
+  readonly of: Readonly<Record<Family, string>>;
+  /** Of a pool for whichever family has no key of its own beside it. */
+  readonly any?: string;
+  readonly valueOf: (pools: readonly string[]) => string;
 }
 
-const FAMILY_OF_KEY: readonly (readonly [string, Family])[] = [
-  ["cni.projectcalico.org/ipv4pools", "IPv4"],
-  ["cni.projectcalico.org/ipv6pools", "IPv6"],
+const BY_FAMILY: readonly FamilyKeys[] = [
+  {
+    of: { IPv4: "cni.projectcalico.org/ipv4pools", IPv6: "cni.projectcalico.org/ipv6pools" },
+    valueOf: (pools) => JSON.stringify(pools),
+  },
+  { of: CILIUM_FAMILY_POOLS, any: CILIUM_POOL, valueOf: ([pool = ""]) => pool },
 ];
-const CALICO_POOLS: readonly string[] = FAMILY_OF_KEY.map(([key]) => key);
 
-/** Of a pod that names Calico's pools of one family: the key under which its namespace may name those of the other. */
+/** The family whose pool the namespace may name: the pod names one of the other family alone. */
+function familyLeft({ of, any }: FamilyKeys, asked: readonly AnnotationFormat[]): Family | undefined {
+  const isAsked = (key: string) => asked.some((one) => one.key === key);
+  if (any !== undefined && isAsked(any)) return undefined;
+  const left = (["IPv4", "IPv6"] as const).filter((family) => !isAsked(of[family]));
+  return left.length === 1 ? left[0] : undefined;
+}
+
+function completes(key: string, asked: readonly AnnotationFormat[]): boolean {
+  return BY_FAMILY.some((keys) => {
+    const family = familyLeft(keys, asked);
+    return family !== undefined && (key === keys.of[family] || key === keys.any);
+  });
+}
+
+/** Of a pod that names pools of one family in such words: the other one, and how its namespace would name pools of that. */
 export function familyOfNamespace(
   annotations: Labels,
-): { readonly key: string; readonly family: Family } | undefined {
+): { readonly family: Family; readonly naming: (pools: readonly string[]) => Labels } | undefined {
   const asked = spoken(annotations, ANNOTATION_FORMATS, "no macs");
-  const left = FAMILY_OF_KEY.filter(([key]) => completes(key, asked)).filter(
-    ([key]) => !asked.some((one) => one.key === key),
-  );
-  return left.map(([key, family]) => ({ key, family }))[0];
+  for (const keys of BY_FAMILY) {
+    const family = familyLeft(keys, asked);
+    if (family !== undefined)
+      return { family, naming: (pools) => ({ [keys.of[family]]: keys.valueOf(pools) }) };
+  }
+  return undefined;
 }
 
 function spoken(

@@ -3,6 +3,7 @@
 // `node scripts/dialects.ts --write`.
 
 import { readAddressArray } from "./annotation-values.ts";
+import { readCiliumPool } from "./cilium-pools.ts";
 import { BOTH, type DialectRow, POD } from "./dialect-row.ts";
 import { KUBE_OVN } from "./dialect-rows-of-kube-ovn.ts";
 import { HYBRIDNET, SPIDERPOOL } from "./dialect-rows-of-lists.ts";
@@ -126,15 +127,17 @@ const CILIUM: readonly DialectRow[] = (
       key: "ip-pool",
       on: BOTH,
       example: "green-pool",
-      means: "any address of this pool",
-      read: readName,
+      means:
+        "any address of this pool; where one of the two keys below names a pool, an address of the other family",
+      read: readCiliumPool,
+      names: readName,
       asks: "pools",
     },
     {
       key: "ipv4-pool",
       on: BOTH,
       example: "green-v4-pool",
-      means: "an IPv4 address of this pool; and none of IPv6",
+      means: "an IPv4 address of this pool; and none of IPv6, where no key of Cilium's names a pool for it",
       read: readNameOf("IPv4"),
       asks: "pools",
     },

@@ -101,6 +101,16 @@ describe("a pod that is admitted is let in", () => {
       maxKeys: 2,
     })
     .map((all) => Object.fromEntries(Object.entries(all).map(([key, value]) => [`${POOLS}/${key}`, value])));
+  const cilium = fc
+    .dictionary(
+      fc.constantFrom("ip-pool", "ipv4-pool", "ipv6-pool"),
+      fc.constantFrom("green-pool", "green-v4-pool", "theirs"),
+      { maxKeys: 3 },
+    )
+    .map((all) =>
+      Object.fromEntries(Object.entries(all).map(([key, value]) => [`ipam.cilium.io/${key}`, value])),
+    );
+  const ofFamilies = fc.oneof(calico, cilium);
   const own = fc.constantFrom<Labels>(
     {},
     LIST,
@@ -109,8 +119,8 @@ describe("a pod that is admitted is let in", () => {
   );
   const networks = fc.constantFrom<Labels>({}, ...FOREIGN.map((all) => ({ [MULTUS]: JSON.stringify(all) })));
   const asked = fc.record({
-    defaults: fc.oneof(calico, fc.constantFrom<Labels>({ "berth.dev/pools": "green-pool" })),
-    annotations: fc.tuple(calico, own, networks).map((all) => Object.assign({}, ...all) as Labels),
+    defaults: fc.oneof(ofFamilies, fc.constantFrom<Labels>({ "berth.dev/pools": "green-pool" })),
+    annotations: fc.tuple(ofFamilies, own, networks).map((all) => Object.assign({}, ...all) as Labels),
     ordinal: fc.boolean(),
     dialects: fc.constantFrom<Dialects>(OWN_OF_EACH, {}),
   });

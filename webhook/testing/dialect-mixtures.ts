@@ -101,8 +101,19 @@ const FAMILY_ONLY: Readonly<Record<string, string>> = {
   "ipam.cilium.io/ipv6-pool": "IPv6",
 };
 
-/** Whether the addresses are what the annotation asks for, judged from its text alone. */
-function isServed(key: string, value: string, addresses: readonly string[], isExact: boolean): boolean {
+/** Of a family by its name, or because another key is of the other one. */
+function familyOnly(key: string, annotations: Labels): string | undefined {
+  const isLeft = key === "ipam.cilium.io/ip-pool" && annotations["ipam.cilium.io/ipv6-pool"] !== undefined;
+  return isLeft ? "IPv4" : FAMILY_ONLY[key];
+}
+
+/** Whether the addresses are what the annotation asks for, judged from its text, and the family that it is of, alone. */
+function isServed(
+  [key, value]: readonly [string, string],
+  only: string | undefined,
+  addresses: readonly string[],
+  isExact: boolean,
+): boolean {
   const named = [...value.matchAll(/[\da-f]*[.:][\da-f.:]+/g)].map(([text]) => text);
   const families = new Set(addresses.map((one) => String(familyOf(addr(one)))));
   if (/famil/i.test(key)) {
@@ -113,7 +124,6 @@ function isServed(key: string, value: string, addresses: readonly string[], isEx
   }
   if (named.some((one) => parseAddress(one) !== undefined))
     return named.every((one) => addresses.includes(one));
-  const only = FAMILY_ONLY[key];
   const pools = DIALECT_POOLS.filter((one) => new RegExp(`(^|[",])${one.name}($|[",])`).test(value)).map(
     parsed,
   );
@@ -155,7 +165,8 @@ export function judge(all: Labels, given: readonly string[] | undefined, reporte
   for (const [key, value] of Object.entries(annotations)) {
     const served = isNic(key) ? ofNet1 : addresses;
     if (served !== undefined) {
-      assert.ok(isServed(key, value, served, isExact), `${key}=${value} got ${served.join()}`);
+      const only = familyOnly(key, annotations);
+      assert.ok(isServed([key, value], only, served, isExact), `${key}=${value} got ${served.join()}`);
       continue;
     }
     assert.ok(reported.includes(key), `${key} is not told of: ${reported}`);
