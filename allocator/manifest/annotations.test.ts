@@ -371,3 +371,16 @@ describe("Cilium's pools", () => {
       assert.deepEqual(read(own, others)?.toSorted(), expected.toSorted(), JSON.stringify([own, others]));
   });
 });
+
+describe("Spiderpool's pools", () => {
+  it("are none where Go would read null", () => {
+    for (const [key, value] of [
+      ["ippool", '{"ipv4":["p"],"ipv6":null}'],
+      ["subnet", '{"ipv4":["p"],"IPv6":null}'],
+      ["ippools", '[{"interface":null,"ipv4":["p"],"ipv6":null}]'],
+    ] as const)
+      assert.deepEqual(readRequest({ [`ipam.spidernet.io/${key}`]: value }), { pools: ["p/IPv4"] }, value);
+    const none = { "ipam.spidernet.io/ippool": '{"ipv4":null}' };
+    assert.match(refusalOf(readRequest(none)), /it names no pool/);
+  });
+});

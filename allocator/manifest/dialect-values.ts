@@ -217,10 +217,11 @@ function elementsIn(value: string, isList: boolean): readonly unknown[] {
   return Array.isArray(elements) ? elements.map(asRead) : [];
 }
 
+/** Go takes a field that is null for one that is absent. */
 function asRead(element: unknown): unknown {
-  return typeof element === "object" && element !== null && !Array.isArray(element)
-    ? asGoReads(element, ["interface", "ipv4", "ipv6"])
-    : element;
+  if (typeof element !== "object" || element === null || Array.isArray(element)) return element;
+  const fields = Object.entries(asGoReads(element, ["interface", "ipv4", "ipv6"]));
+  return Object.fromEntries(fields.filter(([, value]) => value !== null));
 }
 
 function isElement(value: unknown): value is SpiderElement {
