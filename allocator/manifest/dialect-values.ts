@@ -55,12 +55,16 @@ export const readOnePod: DialectReader = (value, key) => {
 export const readOvnPool: DialectReader = (value, key) => {
   const separator = value.includes(";") ? ";" : ",";
   const items = entriesIn(value, separator);
-  if (items.length === 1 && parseAddress(items[0] ?? "") === undefined && !/[,;]/.test(value))
-    return readName(value, key, {});
+  if (isNameOfPool(value)) return readName(value, key, {});
   const [first = "", second = ""] = items;
   const isPair = separator === "," && items.length === 2 && isOfTwoFamilies(first, second);
   return ordinalList(isPair ? [value] : items, key);
 };
+
+/** Of a value of kube-ovn's that may be a list of addresses or a name, in which there may be dots beside digits. */
+export function isNameOfPool(value: string): boolean {
+  return !/[,;]/.test(value) && parseAddress(value.trim()) === undefined;
+}
 
 function isOfTwoFamilies(a: string, b: string): boolean {
   const [one, other] = [parseAddress(a), parseAddress(b)];

@@ -98,6 +98,11 @@ describe("kube-ovn's keys of an interface", () => {
     const pools = { interfacePools: { net1: ["web/IPv4"] } };
     assert.deepEqual(read(asking({ [`${LAN}/logical_switch`]: "web" })), pools);
     assert.deepEqual(read(asking({ [`${LAN}/ip_pool`]: "web" })), pools);
+    for (const name of ["subnet1.prod", "pool-1.2", "10.0.0.0/24"])
+      for (const key of ["logical_switch", "ip_pool"]) {
+        const named = { interfacePools: { net1: [name.includes("/") ? name : `${name}/IPv4`] } };
+        assert.deepEqual(read(asking({ [`${LAN}/${key}`]: name })), named);
+      }
     const address = { entries: [["10.0.0.1"]], interfaces: { net1: ["10.0.0.1"] } };
     assert.deepEqual(read(asking({ [`${LAN}/ip_address`]: "10.0.0.1" })), address);
     assert.match(

@@ -9,7 +9,14 @@ import type { Request } from "../model/address-request.ts";
 import { isLink } from "../model/interface-macs.ts";
 import { isInterfaceName } from "../model/interfaces.ts";
 import { bad, quote } from "./annotation-values.ts";
-import { type DialectReader, familiesIn, readFamilyWord, readName, unserved } from "./dialect-values.ts";
+import {
+  type DialectReader,
+  familiesIn,
+  isNameOfPool,
+  readFamilyWord,
+  readName,
+  unserved,
+} from "./dialect-values.ts";
 import { readMacOn } from "./mac-words.ts";
 import { NETWORKS, type NetworkAttachment, networkAttachments } from "./network-attachments.ts";
 import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
@@ -104,7 +111,7 @@ export const readNicFamily: DialectReader = (value, key, annotations, namespace)
 };
 
 function namesPool(value: string | undefined): boolean {
-  return value !== undefined && value !== "" && !/[.:]\d|\d[.:]|::/.test(value);
+  return value !== undefined && value !== "" && isNameOfPool(value);
 }
 
 export const readNicMac: DialectReader = (value, key, annotations, namespace) => {
