@@ -30,7 +30,7 @@ const FIRST: readonly Omit<DialectRow, "system">[] = [
     on: POD,
     example: "10.16.0.15,10.16.0.16,10.16.0.17",
     means:
-      "a list, by the ordinal in the pod's name wherever a StatefulSet begins, or shared by the pods of a Deployment; between pods whose addresses are pairs stands `;`. What is no address is the name of a pool",
+      "a list, by the ordinal in the pod's name wherever a StatefulSet begins, or shared by the pods of a Deployment; for other workloads' pods of one entry; between pods whose addresses are pairs stands `;`. What is no address is the name of a pool",
     read: readOvnPool,
     asks: "addresses",
     writtenOnNamespaces: true,
