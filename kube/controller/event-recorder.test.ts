@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError, type FaultCode } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { toBerthError } from "../api/status.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { type EventInput, EventRecorder, type EventSink, type Series } from "./event-recorder.ts";
 
@@ -19,7 +20,10 @@ const TAKEN: EventInput = {
 class Sink implements EventSink {
   readonly kept = new Map<string, Series>(); // name -> event
   failure: FaultCode | undefined;
+  /** What the API server answers to events of which this is true: 500. */
+  fails: (series: Series) => boolean = () => false;
   writes = 0;
+  calls = 0;
 
   async create(series: Series): Promise<void> {
     this.#write(series);
@@ -36,7 +40,10 @@ class Sink implements EventSink {
   }
 
   #write(series: Series): void {
+    this.calls++;
     if (this.failure !== undefined) throw new BerthError(this.failure, "refused");
+    if (this.fails(series))
+      throw toBerthError({ status: 500, body: "failed calling webhook" }, "create events");
     this.writes++;
     this.kept.set(series.name, series);
   }
@@ -84,6 +91,7 @@ describe("EventRecorder", () => {
       written: 0,
       dueAt: 0,
       seenAt: 0,
+      tries: 0,
     });
   });
 
@@ -125,6 +133,57 @@ describe("EventRecorder", () => {
     sink.failure = undefined;
     await pass(1_000);
     assert.deepEqual(sink.counts, [2]);
+  });
+
+  const about = (namespace: string, name: string): EventInput => ({
+    ...TAKEN,
+    regarding: { ...TAKEN.regarding, namespace, name },
+  });
+  const sentIn = (namespace: string) =>
+    [...sink.kept.values()].filter((event) => event.namespace === namespace).length;
+
+  it("does not let others wait for a namespace whose events fail", async () => {
+    sink.fails = ({ namespace }) => namespace === "sick";
+    for (let i = 0; i < 50; i++) recorder.record(about("sick", `p${i}`));
+    await eventLoopTurns();
+    recorder.record(about("shop", "mysql-0"));
+    await eventLoopTurns();
+    assert.equal(sentIn("shop"), 1);
+    assert.equal(sink.calls, 2);
+    for (let s = 0; s < 600; s++) await pass(1_000);
+    assert.ok(sink.calls < 20, `${sink.calls} calls`);
+    sink.fails = () => false;
+    await pass(60_000);
+    await pass(1_000);
+    assert.equal(sentIn("sick"), 50);
+  });
+
+  it("does not lose others' events for those of a namespace that fail", async () => {
+    sink.fails = ({ namespace }) => namespace === "sick";
+    for (let i = 0; i < 1_000; i++) recorder.record(about("sick", `p${i}`));
+    await eventLoopTurns();
+    recorder.record(about("shop", "mysql-0"));
+    await eventLoopTurns();
+    assert.equal(sentIn("shop"), 1);
+  });
+
+  it("sends what one event that fails leaves behind, and gives that one up in the end", async () => {
+    sink.fails = ({ notice }) => notice.regarding.name === "bad";
+    for (const name of ["bad", "mysql-0", "mysql-1"]) recorder.record(about("shop", name));
+    await eventLoopTurns();
+    await pass(1_000);
+    assert.equal(sentIn("shop"), 2);
+    for (let minute = 0; minute < 30; minute++) await pass(60_000);
+    const { calls } = sink;
+    for (let minute = 0; minute < 30; minute++) await pass(60_000);
+    assert.deepEqual([sink.calls, calls < 30], [calls, true]);
+  });
+
+  it("gives an event a name that Kubernetes takes, wherever the object's name is cut", async () => {
+    recorder.record(about("shop", `${"a".repeat(225)}-.${"b".repeat(20)}`));
+    await eventLoopTurns();
+    const [event] = sink.kept.values();
+    assert.equal(event?.name, `${"a".repeat(225)}.token0`);
   });
 
   it("gives up what is refused, and goes on", async () => {
@@ -181,6 +240,15 @@ describe("EventRecorder", () => {
     recorder.record(TAKEN);
     await end();
     assert.deepEqual(sink.counts, [2]);
+  });
+
+  it("ends without asking for each event of a namespace that fails", async () => {
+    sink.fails = ({ namespace }) => namespace === "sick";
+    for (let i = 0; i < 50; i++) recorder.record(about("sick", `p${i}`));
+    stop.abort();
+    recorder.record(about("shop", "mysql-0"));
+    await end();
+    assert.deepEqual([sink.calls <= 3, sentIn("shop")], [true, 1]);
   });
 
   it("ends when nothing can be sent", async () => {

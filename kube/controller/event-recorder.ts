@@ -58,6 +58,15 @@ interface Open extends Series {
   readonly dueAt: number;
   /** Monotonic: of the last occurrence. */
   readonly seenAt: number;
+  /** How often the sink could not take it. */
+  readonly tries: number;
+}
+
+/** A namespace whose events the sink does not take at the moment. */
+interface Held {
+  /** Monotonic: none of its events is sent before. */
+  readonly until: number;
+  readonly backoff: Backoff;
 }
 
 /** What did not happen for so long is a new event when it happens again (client-go: finishTime). */
@@ -70,6 +79,8 @@ const MOST_OPEN = 1_000;
 const LONGEST_NOTE = 1_024;
 const LONGEST_NAME = 253 - 27;
 const RETRY = { base: 1_000, longest: 60_000 };
+/** Some ten minutes: what cannot be sent for so long by itself is of no use any more. */
+const MOST_TRIES = 20;
 const ENDED = AbortSignal.abort();
 
 /**
@@ -80,6 +91,7 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #backoff: Backoff;
   readonly #open = new Map<string, Open>(); // what happened to what -> its event
+  readonly #held = new Map<string, Held>(); // namespace -> until when its events wait
   #wake: () => void = () => {};
 
   constructor(options: EventRecorderOptions) {
@@ -95,21 +107,28 @@ export class EventRecorder {
     const known = this.#open.get(key);
     if (known !== undefined && seenAt - known.seenAt < SERIES_MS) {
       this.#open.set(key, { ...known, count: known.count + 1, lastAt, seenAt });
-    } else if (known === undefined && this.#open.size >= MOST_OPEN && !this.#forgetWritten()) {
+    } else if (known === undefined && this.#open.size >= MOST_OPEN && !this.#makeRoom()) {
       log.warn("event is lost, there are too many", { reason: notice.reason });
     } else {
       const { namespace = "default", name } = notice.regarding;
-      const named = `${name.slice(0, LONGEST_NAME)}.${random.token()}`;
-      const place = { namespace, name: named, notice: cut, firstAt: lastAt, lastAt };
-      this.#open.set(key, { ...place, count: 1, written: 0, dueAt: seenAt, seenAt });
+      const place = { namespace, name: nameOf(name, random), notice: cut, firstAt: lastAt, lastAt };
+      this.#open.set(key, { ...place, count: 1, written: 0, dueAt: seenAt, seenAt, tries: 0 });
     }
     this.#wake();
   }
 
-  /** The oldest of those that were sent: should it happen again, that is a new event. False when all are waiting. */
-  #forgetWritten(): boolean {
+  /**
+   * The oldest of those that were sent: should it happen again, that is a new event. Else the oldest of a namespace whose
+   * events cannot be sent: it must not take the place of others'. False when there is neither.
+   */
+  #makeRoom(): boolean {
     for (const [key, { written, count }] of this.#open) {
       if (written === count) return this.#open.delete(key);
+    }
+    for (const [key, { namespace, notice }] of this.#open) {
+      if (!this.#held.has(namespace)) continue;
+      this.#options.log.warn("event is lost, there are too many", { reason: notice.reason });
+      return this.#open.delete(key);
     }
     return false;
   }
@@ -121,7 +140,8 @@ export class EventRecorder {
       await this.#rest(signal);
     }
     for (const [key, open] of this.#open) {
-      if (open.written < open.count && !(await this.#write(key, open, ENDED))) return;
+      if (open.written === open.count || this.#heldUntil(open) > this.#options.clock.monotonic()) continue;
+      if (!(await this.#write(key, open, ENDED))) return;
     }
   }
 
@@ -130,7 +150,7 @@ export class EventRecorder {
     for (const [key, open] of this.#open) {
       const now = clock.monotonic();
       if (open.written === open.count && now - open.seenAt >= SERIES_MS) this.#open.delete(key);
-      if (open.written < open.count && open.dueAt <= now) await this.#write(key, open, signal);
+      if (open.written < open.count && this.#dueAt(open) <= now) await this.#write(key, open, signal);
       if (signal.aborted) return;
     }
   }
@@ -140,12 +160,23 @@ export class EventRecorder {
     const { clock } = this.#options;
     const woken = new AbortController();
     this.#wake = () => woken.abort();
+    for (const [namespace, { until }] of this.#held) {
+      if (until + SERIES_MS <= clock.monotonic()) this.#held.delete(namespace);
+    }
     const moments = [...this.#open.values()].map((open) =>
-      open.written < open.count ? open.dueAt : open.seenAt + SERIES_MS,
+      open.written < open.count ? this.#dueAt(open) : open.seenAt + SERIES_MS,
     );
     const next = Math.min(...moments, clock.monotonic() + SERIES_MS);
     await clock.sleep(next - clock.monotonic(), AbortSignal.any([signal, woken.signal]));
     this.#wake = () => {};
+  }
+
+  #dueAt(open: Open): number {
+    return Math.max(open.dueAt, this.#heldUntil(open));
+  }
+
+  #heldUntil({ namespace }: Open): number {
+    return this.#held.get(namespace)?.until ?? Number.NEGATIVE_INFINITY;
   }
 
   /** False when the sink cannot be reached; then it waits. What the sink refuses is given up. */
@@ -155,19 +186,39 @@ export class EventRecorder {
       if (open.written === 0) await sink.create(open);
       else if (!(await sink.count(open))) this.#open.delete(key);
       this.#backoff.reset();
+      this.#held.delete(open.namespace);
       this.#note(key, open);
       return true;
     } catch (error) {
-      const temporary =
-        error instanceof BerthError && ["STORE_UNAVAILABLE", "TIMED_OUT"].includes(error.code);
-      if (temporary) {
+      if (isUnreachable(error)) {
         await clock.sleep(this.#backoff.next(), signal);
         return false;
       }
-      log.warn("event is refused", { reason: open.notice.reason, error: messageOf(error) });
-      this.#open.delete(key);
+      this.#backoff.reset();
+      if (isTemporary(error) && open.tries < MOST_TRIES) {
+        this.#putOff(key, open);
+      } else {
+        log.warn("event is refused", { reason: open.notice.reason, error: messageOf(error) });
+        this.#open.delete(key);
+      }
       return true;
     }
+  }
+
+  /**
+   * A webhook or a policy of one namespace may be what fails: its events wait for a while, others' do not. It goes behind
+   * the others: if it alone is what cannot be sent, they are sent before its next try.
+   */
+  #putOff(key: string, { namespace, tries }: Open): void {
+    const { clock, random } = this.#options;
+    const now = clock.monotonic();
+    const backoff = this.#held.get(namespace)?.backoff ?? new Backoff(RETRY, random);
+    this.#held.set(namespace, { backoff, until: now + backoff.next() });
+    const open = this.#open.get(key);
+    this.#open.delete(key);
+    if (open === undefined) return; // to make room for others'
+    const dueAt = now + Math.min(RETRY.longest, RETRY.base * 2 ** tries);
+    this.#open.set(key, { ...open, tries: tries + 1, dueAt });
   }
 
   /** It may have happened again meanwhile: only what was sent is written. */
@@ -175,8 +226,23 @@ export class EventRecorder {
     const open = this.#open.get(key);
     if (open?.name !== sent.name) return;
     const dueAt = this.#options.clock.monotonic() + COUNT_MS;
-    this.#open.set(key, { ...open, written: sent.count, dueAt });
+    this.#open.set(key, { ...open, written: sent.count, dueAt, tries: 0 });
   }
+}
+
+/** It passes, or may. */
+function isTemporary(error: unknown): error is BerthError {
+  return error instanceof BerthError && ["STORE_UNAVAILABLE", "TIMED_OUT"].includes(error.code);
+}
+
+/** Nothing was answered, so that every other event would meet the same; one that takes too long may be alone. */
+function isUnreachable(error: unknown): boolean {
+  return isTemporary(error) && error.code === "STORE_UNAVAILABLE" && error.details["status"] === undefined;
+}
+
+/** A part of the name that is cut after a `-` or a point would be no name in Kubernetes. */
+function nameOf(name: string, random: Random): string {
+  return `${name.slice(0, LONGEST_NAME).replace(/[-.]+$/, "")}.${random.token()}`;
 }
 
 /** At most so many bytes of UTF-8, and no half characters. */
