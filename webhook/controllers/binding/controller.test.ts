@@ -8,7 +8,7 @@ import { claimKey } from "../../../allocator/model/claim.ts";
 import type { KubeItem } from "../../../kube/api/resource.ts";
 import type { EventInput } from "../../../kube/controller/event-recorder.ts";
 import { ManualClock } from "../../../test/support/clock.ts";
-import { DB_POOL } from "../../../test/support/fixtures.ts";
+import { DB_POOL, reservationRecord } from "../../../test/support/fixtures.ts";
 import { applied, type Json, pod } from "../../../test/support/objects.ts";
 import { createPod, send } from "../../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
@@ -41,8 +41,35 @@ function watching<T>(all: ReadonlyMap<string, T>) {
   };
 }
 
+/** A pod whose claim is gone, in a namespace that is at its limit with what cools. */
+async function atItsLimit(world: World): Promise<Json> {
+  const object = pod("x", { annotations: IPS });
+  const made = applied(object, await send(world, "/mutate/pods", object));
+  const [claim] = await world.all("claim");
+  assert.ok(claim !== undefined);
+  await release(world.context, claim);
+  for (const reservation of await world.all("reservation"))
+    await world.realStore.remove("reservation", reservation);
+  for (let n = 0; n < 9; n++) await cool(world, n);
+  await world.settle();
+  const server = { uid: "ux", resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" };
+  return { ...made, metadata: { ...(made["metadata"] as Json), ...server } };
+}
+
+async function cool(world: World, n: number): Promise<void> {
+  const of = { claim: { namespace: "shop", name: `old-${n}` }, nonce: `n${n}` };
+  const releasedAt = world.clock.now();
+  await world.realStore.create("reservation", { ...reservationRecord(`10.20.0.${100 + n}`, of), releasedAt });
+  await world.settle();
+}
+
 /** What the leader told within that time, and how often it asked the API server for the pod. */
-async function watched(world: World, object: Json, ms: number): Promise<{ told: string[]; asked: number }> {
+async function watched(
+  world: World,
+  object: Json,
+  ms: number,
+  eachSecond: (second: number) => Promise<void> = async () => {},
+): Promise<{ told: string[]; asked: number }> {
   const told: string[] = [];
   let asked = 0;
   const call = async () => {
@@ -68,6 +95,7 @@ async function watched(world: World, object: Json, ms: number): Promise<{ told: 
   const binder = startBinder(deps as unknown as ControllerDeps);
   for (let passed = 0; passed < ms; passed += STEP_MS) {
     for (let turn = 0; turn < 10; turn++) await nextTurn();
+    if (passed % 1_000 === 0) await eachSecond(passed / 1_000);
     world.clock.advance(STEP_MS);
   }
   await binder.close();
@@ -90,5 +118,18 @@ describe("the binder, of a pod whose claim is gone and its address another's", (
       (await world.all("claim")).map(({ record }) => claimKey(record)),
       ["bank/treasury"],
     );
+  });
+});
+
+describe("the binder, of a pod whose namespace is at its limit", () => {
+  it("says so soon and asks less and less often, while other pods of the namespace come and go", async () => {
+    const limited = { ...DB_POOL.spec, cooldown: "1h", limits: { perNamespace: 4 } };
+    const pools = [{ ...DB_POOL, spec: limited }];
+    await using world = await openWorld({ pools, clock: new ManualClock() });
+    const object = await atItsLimit(world);
+    const { told, asked } = await watched(world, object, 120_000, (second) => cool(world, 10 + second));
+    assert.ok(told.length > 0 && told.length <= 3, told.join("\n"));
+    assert.match(String(told[0]), /^LimitReached: namespace shop holds 0 addresses of pool "db"/);
+    assert.ok(asked < 20, `asked ${asked} times`);
   });
 });

@@ -12,7 +12,7 @@ import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { type BindDecision, decideBinding } from "./bind-decision.ts";
 import { gatherEvidence } from "./binding-evidence.ts";
 import { BindingMetrics } from "./metrics.ts";
-import { type Blocker, PodEvents } from "./pod-events.ts";
+import { type Blocker, obstacleOf, PodEvents } from "./pod-events.ts";
 import { recreateClaim, settledClaim } from "./recreate-claim.ts";
 import { StateTimer } from "./state-timer.ts";
 import { WaitIndex } from "./wait-index.ts";
@@ -70,7 +70,7 @@ class Binder implements Controller {
     this.#deps = deps;
     const { watches, cache, leadership, events, metrics } = deps;
     const { clock, random, log } = deps.context;
-    this.#notices = new PodEvents(events, deps.boundEvents === true);
+    this.#notices = new PodEvents(events, clock, deps.boundEvents === true);
     this.#meter = new BindingMetrics(clock, metrics);
     this.#due = new StateTimer(clock, random);
     this.#unsettled = new StateTimer(clock, random);
@@ -225,10 +225,13 @@ class Binder implements Controller {
     });
   }
 
-  /** Told by the leader alone, if it lasts; looked at again when something changes, and now and then. */
+  /**
+   * Told by the leader alone, if it lasts, whatever the words say of the moment; looked at again when something changes,
+   * and now and then.
+   */
   #obstructed(key: string, pod: ObservedPod, blocker: Blocker): Again {
     this.#meter.blocked(key, blocker.code);
-    const age = this.#blocked.ageOf(key, `${pod.uid} ${blocker.code} ${aboutOf(blocker)}`);
+    const age = this.#blocked.ageOf(key, `${pod.uid} ${obstacleOf(blocker)}`);
     const tell = age >= TELL_AFTER_MS && !PASSING.has(blocker.code) && this.#deps.leadership.leads();
     const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, pod.namespace);
     if (tell) this.#notices.blocked(pod, isRefusal(blocker) ? shown(blocker) : blocker);
@@ -260,11 +263,4 @@ class Binder implements Controller {
 /** Another replica was faster. */
 function isBoundTo({ binding }: Claim, pod: ObservedPod): boolean {
   return binding?.podUID === pod.uid && binding.node === pod.node;
-}
-
-/** What tells one obstacle from another: the words for an address that is taken name the free ones of the moment. */
-function aboutOf(blocker: Blocker): string {
-  if (!isRefusal(blocker)) return blocker.message;
-  if (blocker.parts !== undefined) return blocker.parts.refusals.map(aboutOf).join();
-  return blocker.code === "ADDRESS_TAKEN" ? JSON.stringify(blocker.details) : blocker.message;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { refuse } from "../../../allocator/base/errors.ts";
 import type { EventInput } from "../../../kube/controller/event-recorder.ts";
+import { ManualClock } from "../../../test/support/clock.ts";
 import { addrs, bindingTo, claimRecord } from "../../../test/support/fixtures.ts";
 import { PodEvents } from "./pod-events.ts";
 
@@ -10,9 +12,10 @@ const BUSY = { code: "CLAIM_BUSY", message: "claim shop/mysql-0 is still bound" 
 
 function begin(tellsBound = true) {
   const recorded: EventInput[] = [];
+  const clock = new ManualClock();
   return {
-    recorded,
-    notices: new PodEvents({ record: (notice) => void recorded.push(notice) }, tellsBound),
+    ...{ recorded, clock },
+    notices: new PodEvents({ record: (notice) => void recorded.push(notice) }, clock, tellsBound),
   };
 }
 
@@ -46,6 +49,19 @@ describe("events on pods", () => {
     notices.forget("shop/mysql-0");
     notices.bound(POD, claim);
     assert.equal(recorded.length, 2);
+  });
+
+  it("says the same in other words once a minute at most, and something else at once", () => {
+    const { recorded, notices, clock } = begin();
+    const taken = (address: string, free: number) =>
+      refuse("ADDRESS_TAKEN", `address ${address} is held; free nearby: 10.20.0.${free}`, { address });
+    for (let n = 0; n < 100; n++) {
+      notices.blocked(POD, taken("10.20.0.51", n));
+      clock.advance(1_000);
+    }
+    assert.equal(recorded.length, 2);
+    notices.blocked(POD, taken("10.20.0.52", 1));
+    assert.equal(recorded.length, 3);
   });
 
   it("says what is in the way once, and again when it is something else, another pod, or back", () => {
