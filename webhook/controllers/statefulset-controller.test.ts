@@ -2,11 +2,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { noopMetrics } from "../../allocator/base/ports.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { STATEFULSETS } from "../../kube/api/resource.ts";
+import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
-import { namespaceFacts, poolRecord } from "../../test/support/fixtures.ts";
+import { altered } from "../../test/simulation/altered.ts";
+import { DB_POOL, namespaceFacts, poolRecord } from "../../test/support/fixtures.ts";
 import { type Json, workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { observedWorkload } from "../cluster-state/projections.ts";
@@ -16,13 +19,19 @@ const POOL = "cni.projectcalico.org/ipv4pools";
 const LATE = '["late"]';
 
 interface Asking {
+  readonly replicas?: number;
   readonly template?: Readonly<Record<string, string>>;
   readonly namespace?: Readonly<Record<string, string>>;
 }
 
-/** The controller over one StatefulSet of two pods. */
-function started(world: World, clock: ManualClock, { template = {}, namespace = {} }: Asking) {
-  const object: Json = workload("StatefulSet", "db", { uid: "u", replicas: 2, annotations: template });
+/** The controller over one StatefulSet, of two pods if nothing is said; `told`: the events. */
+function started(
+  world: World,
+  clock: ManualClock,
+  { template = {}, namespace = {}, replicas = 2 }: Asking,
+  told: EventInput[] = [],
+) {
+  const object: Json = workload("StatefulSet", "db", { uid: "u", replicas, annotations: template });
   const seen = observedWorkload(STATEFULSETS, object as never);
   const watchOf = (all: ReadonlyMap<string, unknown>) => ({
     isSynced: true,
@@ -42,13 +51,13 @@ function started(world: World, clock: ManualClock, { template = {}, namespace = 
     reflector: watchOf(new Map([["shop/db", seen]])),
   };
   return startWorkloads({
-    context: { ...world.context, clock, dialects: OWN_OF_EACH },
+    context: { ...world.context, clock, log: noopLogger, dialects: OWN_OF_EACH },
     cache: world.cache,
     dialects: OWN_OF_EACH,
     watches: { namespaces: watchOf(new Map()), workloads: [sets] },
     inventory: { cached, live: cached },
     leadership: { leads: () => true, onGain: () => () => {} },
-    events: { record() {} },
+    events: { record: (event: EventInput) => void told.push(event) },
     metrics: noopMetrics,
     enqueueForGc() {},
   } as never);
@@ -91,4 +100,56 @@ describe("a StatefulSet whose pool is made after it", () => {
       await controller.close();
     });
   }
+});
+
+describe("a StatefulSet of which some ordinals meet a fault", () => {
+  const IPS = "10.20.0.70-10.20.0.79";
+
+  /** What it has, and what was told, when these addresses have met the fault for a minute. */
+  async function after(fault: BerthError, sick: readonly string[]) {
+    let tries = 0;
+    await using world = await openWorld({
+      pools: [DB_POOL],
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (!("address" in record && sick.includes(record.address)))
+              return await store.create(kind, record);
+            tries++;
+            throw fault;
+          },
+        }),
+    });
+    await world.settle();
+    const clock = new ManualClock();
+    const told: EventInput[] = [];
+    const controller = started(world, clock, { replicas: 10, template: { "berth.dev/ips": IPS } }, told);
+    await minute(clock);
+    await controller.close();
+    return { held: Object.keys(await world.holdings()), told, tries };
+  }
+
+  it("has the others' addresses, and tells whose record is broken", async () => {
+    const words = "the IPReservation 10.20.0.70 cannot be read; correct or delete it";
+    const { held, told } = await after(new BerthError("STATE_CORRUPT", words), ["10.20.0.70"]);
+    assert.equal(held.length, 9);
+    assert.ok(!held.includes("shop/db-0"));
+    assert.deepEqual(
+      told.map(({ type, reason, note }) => `${type} ${reason}: ${note}`),
+      [`Warning StateCorrupt: pod db-0: ${words}`],
+    );
+  });
+
+  it("tries again without an event what passes by itself", async () => {
+    const sick = ["10.20.0.73", "10.20.0.75"];
+    const { held, told, tries } = await after(new BerthError("STORE_UNAVAILABLE", "down"), sick);
+    assert.deepEqual([held.length, told], [8, []]);
+    assert.ok(tries > 4, `${tries} tries`);
+  });
+
+  it("does not ask for each ordinal where nothing can be stored", async () => {
+    const all = Array.from({ length: 10 }, (_, n) => `10.20.0.${70 + n}`);
+    const { held, tries } = await after(new BerthError("TIMED_OUT", "down"), all);
+    assert.deepEqual([held.length, tries % 5], [0, 0]);
+  });
 });

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { counted } from "../../allocator/base/counted.ts";
-import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { BerthError, isRefusal, messageOf, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
 import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
@@ -29,10 +29,13 @@ import { reasonOf } from "./conditions.ts";
 import type { ControllerDeps } from "./controller.ts";
 
 import { disclosedRefusal } from "./disclosed-refusal.ts";
+import { PASSING } from "./passing-faults.ts";
 import { onAddressFreed, onPoolChanged, Waiting } from "./retry-on-release.ts";
 
 /** Ordinals of one workload that are looked at before others have their turn. */
 const AT_ONCE = 50;
+/** What so many ordinals meet one after the other, the next would meet too: each may take as long as a call does. */
+const MOST_FAULTS_IN_A_ROW = 5;
 /** The same refusal is told again so often at most, for it names free neighbours that come and go. */
 const TELL_AGAIN_MS = 60_000;
 /** Until then the first full pass of the watches is over, or nearly. */
@@ -53,8 +56,14 @@ interface Round {
   readonly ordinals: Ordinals;
   /** Of its template, for the service account. */
   readonly podSpec: Fields;
-  readonly refused: { readonly name: string; readonly refusal: Refusal }[];
+  readonly refused: { readonly name: string; readonly obstacle: Refusal }[];
+  /** Ordinals that met a fault: others may be had all the same. */
+  readonly failed: { readonly name: string; readonly fault: unknown }[];
+  faultsInARow: number;
 }
+
+/** What keeps a pod from its address: a refusal, or a fault. */
+type Obstacle = Pick<Refusal, "message" | "details"> & { readonly code: string };
 
 class Workloads {
   readonly #deps: ControllerDeps;
@@ -165,7 +174,7 @@ class Workloads {
     const { annotations, namespace } = this.#ownOf(key, templateAnnotations(seen.object), space);
     const { nodes } = inventory.cached;
     const template = readTemplate({ ...context, nodes }, seen.object, namespace, annotations);
-    if (isRefusal(template)) this.#tell(key, seen, { refusal: template, note: template.message });
+    if (isRefusal(template)) this.#tell(key, seen, { obstacle: template, note: template.message });
     if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
       this.#waiting.leave(key);
       return undefined;
@@ -173,7 +182,7 @@ class Workloads {
     const round = {
       ordinals: ordinalRequests(seen.object, template),
       podSpec: seen.object.spec.at("template").at("spec"),
-      refused: [],
+      ...{ refused: [], failed: [], faultsInARow: 0 },
     };
     this.#rounds.set(key, round);
     return round;
@@ -190,16 +199,29 @@ class Workloads {
   }
 
   /** True: the walk is over. */
-  async #goOn({ ordinals, podSpec, refused }: Round, signal: AbortSignal): Promise<boolean> {
+  async #goOn(round: Round, signal: AbortSignal): Promise<boolean> {
     for (let n = 0; n < AT_ONCE; n++) {
       if (signal.aborted || !this.#deps.leadership.leads()) return false;
-      const next = ordinals.next();
+      const next = round.ordinals.next();
       if (next.done === true) return true;
-      const { name, allocation } = next.value;
-      const refusal = isRefusal(allocation) ? allocation : await this.#provide(allocation, podSpec);
-      if (refusal !== undefined) refused.push({ name, refusal });
+      await this.#tryOne(round, next.value);
+      if (round.faultsInARow >= MOST_FAULTS_IN_A_ROW) return true;
     }
     return false;
+  }
+
+  async #tryOne(
+    round: Round,
+    { name, allocation }: { readonly name: string; readonly allocation: AllocationRequest | Refusal },
+  ): Promise<void> {
+    try {
+      const obstacle = isRefusal(allocation) ? allocation : await this.#provide(allocation, round.podSpec);
+      if (obstacle !== undefined) round.refused.push({ name, obstacle });
+      round.faultsInARow = 0;
+    } catch (fault) {
+      round.failed.push({ name, fault });
+      round.faultsInARow++;
+    }
   }
 
   /** A claim that stands costs no call, but for the review of who may use its pool, which is remembered for a while. */
@@ -223,27 +245,37 @@ class Workloads {
     return (claim) => isKeptForOwner(claim, identity, this.#deps.inventory.live);
   }
 
-  #finish(key: string, seen: ObservedWorkload, { refused }: Round): Outcome {
+  #finish(key: string, seen: ObservedWorkload, { refused, failed }: Round): Outcome {
     this.#rounds.delete(key);
-    if (refused.length === 0) {
+    const [first] = failed;
+    if (refused.length === 0 && first === undefined) {
       this.#settled(key);
       return DONE;
     }
-    const lacking = refused.filter(({ refusal }) => refusal.code !== "CLAIM_CHANGED");
+    const lasting = failed.map(({ name, fault }) => ({ name, obstacle: obstacleOf(fault) }));
+    const lacking = [
+      ...lasting.filter(({ obstacle }) => !PASSING.has(obstacle.code)),
+      ...refused.filter(({ obstacle }) => obstacle.code !== "CLAIM_CHANGED"),
+    ];
     // a claim in use changes when its pod is replaced: a rolling update does that, `partition` and `OnDelete` do not
     if (lacking.length > 0) this.#tellFirst(key, seen, lacking, "cannot have their addresses now");
     else this.#tellFirst(key, seen, refused, "have other addresses when they are created again");
-    return this.#waiting.refused(key);
+    return first === undefined ? this.#waiting.refused(key) : { kind: "retry", cause: first.fault };
   }
 
-  #tellFirst(key: string, seen: ObservedWorkload, refused: Round["refused"], what: string): void {
-    const [first] = refused;
+  #tellFirst(
+    key: string,
+    seen: ObservedWorkload,
+    kept: readonly { readonly name: string; readonly obstacle: Obstacle }[],
+    what: string,
+  ): void {
+    const [first] = kept;
     if (first === undefined) return;
-    const refusal = disclosedRefusal(this.#deps, first.refusal, seen.facts.namespace);
-    const words = `pod ${first.name}: ${refusal.message}`;
-    const note =
-      refused.length > 1 ? `${counted(refused.length, "pod")} ${what}; the first, ${words}` : words;
-    this.#tell(key, seen, { refusal, note });
+    const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, seen.facts.namespace);
+    const obstacle = isRefusal(first.obstacle) ? shown(first.obstacle) : first.obstacle;
+    const words = `pod ${first.name}: ${obstacle.message}`;
+    const note = kept.length > 1 ? `${counted(kept.length, "pod")} ${what}; the first, ${words}` : words;
+    this.#tell(key, seen, { obstacle, note });
   }
 
   #settled(key: string): void {
@@ -251,10 +283,10 @@ class Workloads {
     this.#reported.delete(key);
   }
 
-  #tell(key: string, { object }: ObservedWorkload, about: { refusal: Refusal; note: string }): void {
+  #tell(key: string, { object }: ObservedWorkload, about: { obstacle: Obstacle; note: string }): void {
     const { apiVersion, kind, metadata } = object;
     const { namespace, name, uid } = metadata;
-    const { code, details } = about.refusal;
+    const { code, details } = about.obstacle;
     const waits = code === "CLAIM_CHANGED"; // for its pods, one after the other
     const what = JSON.stringify([uid, code, waits ? {} : details]);
     const at = this.#deps.context.clock.monotonic();
@@ -269,6 +301,11 @@ class Workloads {
 }
 
 type Seen = ObservedWorkload | undefined;
+
+function obstacleOf(fault: unknown): Obstacle {
+  const { code, details } = fault instanceof BerthError ? fault : { code: "INTERNAL", details: {} };
+  return { code, details, message: messageOf(fault) };
+}
 
 function hasOrdinals({ kind }: WorkloadInformer): boolean {
   return kind === "StatefulSet";

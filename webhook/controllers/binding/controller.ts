@@ -9,6 +9,7 @@ import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueu
 import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { disclosedRefusal } from "../disclosed-refusal.ts";
+import { PASSING } from "../passing-faults.ts";
 import { type BindDecision, decideBinding } from "./bind-decision.ts";
 import { gatherEvidence } from "./binding-evidence.ts";
 import { BindingMetrics } from "./metrics.ts";
@@ -31,13 +32,6 @@ const POLL_MS = 50;
 const ECHO_MS = 1_000;
 /** While a node's object is absent its grace runs out without anything changing. */
 const GRACE_LOOK_MS = 5_000;
-/** Faults that pass by themselves; nobody can do anything about them at the pod. */
-const PASSING: ReadonlySet<string> = new Set([
-  "STORE_UNAVAILABLE",
-  "TIMED_OUT",
-  "REVISION_CONFLICT",
-  "NOT_READY",
-]);
 
 type Waits = Extract<BindDecision, { kind: "waits" }>;
 type Again = Extract<Outcome, { kind: "again" }>;
