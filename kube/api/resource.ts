@@ -83,6 +83,12 @@ export function apiVersionOf({ group, version }: Resource): string {
   return group === "" ? version : `${group}/${version}`;
 }
 
+/** Its kind; with the group for one of another system that Kubernetes has a kind of that name of: StatefulSet.apps.kruise.io. */
+export function kindName({ group, kind }: Resource): string {
+  const isTwice = APPS.some((own) => own.kind === kind && own.group !== group);
+  return isTwice ? `${kind}.${group}` : kind;
+}
+
 /** The path of all objects, or of those of one namespace. */
 export function collectionPath(resource: Resource, namespace?: string): string {
   const { group, version, plural, namespaced } = resource;

@@ -5,7 +5,7 @@ import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
 import { Client, type Selection } from "../api/client.ts";
 import type { Connection } from "../api/connection.ts";
-import type { KubeItem, Resource } from "../api/resource.ts";
+import { type KubeItem, kindName, type Resource } from "../api/resource.ts";
 import { GoneError, UnsupportedError, type WatchEvent, watchOnce } from "./watch.ts";
 import type { WatchMetrics, WatchReporter } from "./watch-metrics.ts";
 
@@ -82,7 +82,7 @@ class ListWatch {
     this.#client = new Client(options.connection, options.resource);
     this.#backoff = new Backoff(BACKOFF, options.random);
     this.#pass = options.pass ?? "stream";
-    this.#health = options.health?.of(options.resource.kind);
+    this.#health = options.health?.of(options.resource);
   }
 
   async *run(): AsyncGenerator<ItemChange, void, void> {
@@ -215,7 +215,7 @@ class ListWatch {
     const { clock, log, resource } = this.#options;
     const ms = Math.round(this.#backoff.next());
     this.#health?.interrupted(code ?? "ENDED");
-    log.warn("watch is interrupted", { kind: resource.kind, error: why, code, ms });
+    log.warn("watch is interrupted", { kind: kindName(resource), error: why, code, ms });
     await clock.sleep(ms, this.#signal);
   }
 }

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { exposed } from "../../test/support/exposed.ts";
-import { CLAIMS } from "../api/resource.ts";
+import { CLAIMS, KRUISE, STATEFULSETS } from "../api/resource.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { ScriptedConnection, type ScriptedResponse } from "../testing/scripted-connection.ts";
 import { listAndWatch } from "./list-watch.ts";
@@ -39,6 +39,23 @@ async function watched(
 type Of = ReturnType<typeof exposed>["of"];
 
 describe("the health of a watch", () => {
+  it("is told apart of two kinds of one name", async () => {
+    const { metrics, of } = exposed();
+    const clock = new ManualClock();
+    const health = new WatchMetrics(clock, metrics);
+    const [own, foreign] = [health.of(STATEFULSETS), KRUISE.map((resource) => health.of(resource))[0]];
+    foreign?.synced();
+    clock.advance(7_000);
+    foreign?.heard();
+    assert.deepEqual((await of("berth_watch_synced")).slice(0, 2), [
+      '{kind="StatefulSet"} 0',
+      '{kind="StatefulSet.apps.kruise.io"} 1',
+    ]);
+    assert.equal((await of("berth_watch_silence_seconds"))[0], '{kind="StatefulSet"} 7');
+    own.synced();
+    assert.equal((await of("berth_watch_synced"))[0], '{kind="StatefulSet"} 1');
+  });
+
   it("is not synced before everything was listed", async () => {
     await watched([{ lines: [bookmark("4")], after: "is silent" }], async (_, of) => {
       assert.deepEqual(await of("berth_watch_synced"), ['{kind="IPClaim"} 0']);

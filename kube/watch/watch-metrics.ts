@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock, Metrics, Sample } from "../../allocator/base/ports.ts";
+import { kindName, type Resource } from "../api/resource.ts";
 
 /** What a watch tells of itself. */
 export interface WatchReporter {
@@ -19,7 +20,7 @@ interface Kept {
   synced: boolean;
 }
 
-/** How the watches of one process are: a kind is watched once. */
+/** How the watches of one process are: a resource is watched once. */
 export class WatchMetrics {
   readonly #clock: Pick<Clock, "monotonic">;
   readonly #metrics: Metrics;
@@ -34,8 +35,9 @@ export class WatchMetrics {
     );
   }
 
-  /** For the watch of a kind; one that is begun anew goes on where the one before was. */
-  of(kind: string): WatchReporter {
+  /** For the watch of a resource; one that is begun anew goes on where the one before was. */
+  of(resource: Resource): WatchReporter {
+    const kind = kindName(resource);
     const kept = this.#kinds.get(kind) ?? { heardAt: this.#clock.monotonic(), synced: false };
     this.#kinds.set(kind, kept);
     return {

@@ -104,6 +104,9 @@ function dialectsOf({ dialects }: CachesOptions): Pick<Context, "dialects"> {
 
 function readiness(cache: RecordCache, informers: RunningInformers): { ready: boolean; reason: string } {
   if (!(cache.ready && cache.knows("block"))) return { ready: false, reason: "records are not loaded" };
-  if (!informers.isSynced()) return { ready: false, reason: "what is in the cluster is not loaded" };
+  if (!informers.isSynced()) {
+    const kinds = informers.awaited().join(", ");
+    return { ready: false, reason: `what is in the cluster is not loaded: ${kinds}` };
+  }
   return { ready: true, reason: "" };
 }

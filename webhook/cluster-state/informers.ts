@@ -13,6 +13,7 @@ import {
   apiVersionOf,
   KRUISE,
   type KubeItem,
+  kindName,
   NAMESPACES,
   NODES,
   PODS,
@@ -43,13 +44,20 @@ export interface WorkloadInformer {
   readonly kind: string;
   readonly apiVersion: string;
   readonly reflector: Reflector<ObservedWorkload>;
+  /** What the reflector does not have is not there: everything was listed, or the API server has no such kind. */
+  isListed(): boolean;
 }
 
 /** Watches that are under way until their signal aborts. */
 export interface RunningInformers extends Informers {
-  /** Resolves once everything that the API server serves was listed whole; never, when the signal aborts before it. */
+  /**
+   * Resolves once everything that the API server serves was listed whole, or cannot be had of what need not be there;
+   * never, when the signal aborts before it.
+   */
   readonly synced: Promise<void>;
   isSynced(): boolean;
+  /** The kinds that it waits for. */
+  awaited(): readonly string[];
   /** Resolves when nothing is watched any more, after the signal. */
   readonly ended: Promise<void>;
 }
@@ -67,6 +75,11 @@ interface InformerDeps {
 
 /** What is not served is asked for again after this and up to twice as long: somebody may install it. */
 const ASK_AGAIN_MS = 150_000;
+/**
+ * A start waits no longer for OpenKruise's kinds: their lists fail while its conversion webhook is down, and no other
+ * pod needs them. Until they are listed nobody knows what there is of them.
+ */
+const UNLISTED_MS = 15_000;
 const FAILED = { base: 500, longest: 30_000 };
 
 /** Of pods whose claims may not be bound to them yet. One that is up has had its addresses. */
@@ -91,53 +104,100 @@ export function startInformers(deps: InformerDeps, signal: AbortSignal): Running
   });
   const namespaces = reflector<NamespaceState>(NAMESPACES, (item) => namespaceFacts(item, isRead));
   const nodes = reflector<ObservedNode>(NODES, observedNode);
-  const workload = (resource: Resource): WorkloadInformer & { readonly resource: Resource } => ({
-    kind: resource.kind,
-    apiVersion: apiVersionOf(resource),
-    reflector: reflector<ObservedWorkload>(resource, (item) => observedWorkload(resource, item, isRead)),
-    resource,
-  });
-  const [apps, kruise] = [APPS.map(workload), KRUISE.map(workload)];
-  const always = [pods, namespaces, nodes, ...apps.map((watch) => watch.reflector)];
-  const perhaps = kruise.map((watch) => runWhenServed(deps, watch, signal));
-  const running = always.map((one) => one.run(signal));
-  let isSynced = false;
-  const synced = Promise.all([
-    ...always.map((one) => one.synced),
-    ...perhaps.map(({ settled }) => settled),
-  ]).then(() => {
-    isSynced = true;
-  });
-  const ended = Promise.all([...running, ...perhaps.map((one) => one.ended)]).then(() => undefined);
+  const workload = (resource: Resource) => {
+    const project = (item: KubeItem) => observedWorkload(resource, item, isRead);
+    const { kind } = resource;
+    return {
+      ...{ resource, kind, apiVersion: apiVersionOf(resource) },
+      reflector: reflector<ObservedWorkload>(resource, project),
+    };
+  };
+  const apps = APPS.map(workload);
+  const perhaps = KRUISE.map((resource) => runWhenServed(deps, workload(resource), signal));
+  const always = [
+    ...[running(PODS, pods, signal), running(NAMESPACES, namespaces, signal), running(NODES, nodes, signal)],
+    ...apps.map(({ resource, reflector }) => running(resource, reflector, signal)),
+  ];
   return {
-    ...{ pods, namespaces, nodes, workloads: [...apps, ...kruise] },
-    ...{ synced, isSynced: () => isSynced, ended },
+    ...{ pods, namespaces, nodes },
+    workloads: [
+      ...apps.map((watch) => ({ ...watch, isListed: () => watch.reflector.isSynced })),
+      ...perhaps.map(({ watch, isListed }) => ({ ...watch, isListed })),
+    ],
+    ...together([...always, ...perhaps]),
   };
 }
 
-/** `settled`: everything was listed once, or the API server says that there is no such thing. */
+/** What a start waits for. */
+interface Loading {
+  readonly resource: Resource;
+  readonly settled: Promise<void>;
+  /** Nothing of it is watched any more. */
+  readonly ended: Promise<void>;
+}
+
+function running<P>(resource: Resource, reflector: Reflector<P>, signal: AbortSignal): Loading {
+  return { resource, settled: reflector.synced, ended: reflector.run(signal) };
+}
+
+function together(
+  all: readonly Loading[],
+): Pick<RunningInformers, "synced" | "isSynced" | "awaited" | "ended"> {
+  const awaited = new Set(all);
+  const settled = all.map(async (one) => {
+    await one.settled;
+    awaited.delete(one);
+  });
+  return {
+    synced: Promise.all(settled).then(() => undefined),
+    isSynced: () => awaited.size === 0,
+    awaited: () => [...awaited].map(({ resource }) => kindName(resource)),
+    ended: Promise.all(all.map(({ ended }) => ended)).then(() => undefined),
+  };
+}
+
+type Workloads = Omit<WorkloadInformer, "isListed"> & { readonly resource: Resource };
+
+/** `settled`: everything was listed once, or the API server says that there is no such thing, or says nothing for too long. */
 function runWhenServed(
   deps: InformerDeps,
-  { resource, reflector }: { readonly resource: Resource; readonly reflector: Reflector<ObservedWorkload> },
+  watch: Workloads,
   signal: AbortSignal,
-): { readonly settled: Promise<void>; readonly ended: Promise<void> } {
-  const { clock, random } = deps;
+): Loading & { readonly watch: Workloads; readonly isListed: () => boolean } {
+  const { clock, random, log } = deps;
+  const { resource, reflector } = watch;
   const settled = Promise.withResolvers<void>();
+  const waited = new AbortController();
+  const settle = () => {
+    waited.abort();
+    settled.resolve();
+  };
   const backoff = new Backoff(FAILED, random);
+  let served: boolean | undefined;
   const run = async () => {
     while (!signal.aborted) {
-      const served = await asked(deps, resource);
+      served = await asked(deps, resource);
       if (served === true) {
-        reflector.synced.then(settled.resolve, settled.reject);
+        void reflector.synced.then(settle);
         await reflector.run(signal);
       } else {
-        if (served === false) settled.resolve();
+        if (served === false) settle();
         const ms = served === false ? ASK_AGAIN_MS * (1 + random.fraction()) : backoff.next();
         await clock.sleep(ms, signal);
       }
     }
   };
-  return { settled: settled.promise, ended: run() };
+  const giveUp = async () => {
+    await clock.sleep(UNLISTED_MS, AbortSignal.any([signal, waited.signal]));
+    if (signal.aborted || waited.signal.aborted) return;
+    log.warn("resource is not listed yet, and the start goes on without it", { kind: kindName(resource) });
+    settle();
+  };
+  return {
+    ...{ resource, watch, settled: settled.promise },
+    isListed: () => served === false || reflector.isSynced,
+    ended: Promise.all([run(), giveUp()]).then(() => undefined),
+  };
 }
 
 /** Undefined when the API server does not say. */
@@ -145,7 +205,7 @@ async function asked({ connection, log }: InformerDeps, resource: Resource): Pro
   try {
     return await isServed(connection, resource);
   } catch (error) {
-    log.warn("resource cannot be looked for", { kind: resource.kind, error: messageOf(error) });
+    log.warn("resource cannot be looked for", { kind: kindName(resource), error: messageOf(error) });
     return undefined;
   }
 }

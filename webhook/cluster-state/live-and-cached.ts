@@ -84,9 +84,13 @@ class CachedInventory implements ClusterState {
     return this.#whole().pods.get(`${namespace}/${name}`);
   }
 
-  /** Jobs are not watched, for there are many: none is to be seen here, so that whoever lets go asks the live one. */
+  /**
+   * Jobs are not watched, for there are many: none is to be seen here, so that whoever lets go asks the live one. Of a kind
+   * that cannot be listed nobody knows what there is.
+   */
   async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
-    const known = this.#whole().workloads.some((watch) => isOf(watch, ref)) || isOf(JOBS_SEEN, ref);
+    const { workloads } = this.#whole();
+    const known = workloads.some((watch) => isOf(watch, ref) && watch.isListed()) || isOf(JOBS_SEEN, ref);
     return known ? this.workloadSeen(ref) : "unknown";
   }
 
