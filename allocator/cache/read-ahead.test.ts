@@ -70,6 +70,21 @@ describe("reading ahead", () => {
     assert.equal(read.length, 31);
   });
 
+  it("reads single claims of a namespace whose claims are too large for one answer, and lists no more of it", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await world.realStore.create("claim", claimRecord({ name: "a-2" }));
+    const { store, read } = watched(world);
+    const found = await readingAhead({ ...store, listAtOnce: async () => undefined }, async (known) => {
+      const all = await Promise.all(names(30).map((key) => known.get("claim", key)));
+      return all.flatMap((stored) => stored?.key ?? []);
+    });
+    assert.deepEqual(found, ["shop/a-2"]);
+    assert.deepEqual(
+      read,
+      names(30).map((key) => `claim ${key}`),
+    );
+  });
+
   it("decides by what is stored, not by what it guessed", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await world.realStore.create("claim", claimRecord({ name: "a-1" }));

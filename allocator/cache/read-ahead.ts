@@ -6,11 +6,11 @@ import type { Kind, Store, Stored } from "../store/store.ts";
 export type Reading = Pick<Store, "get">;
 
 /** What a decision is read ahead from. */
-type Source = Pick<Store, "get" | "list">;
+type Source = Pick<Store, "get" | "list" | "listAtOnce">;
 
 /** So many records of one decision are read at a time: an API server serves many, and others ask it too. */
 const AT_ONCE = 16;
-/** So many claims of a namespace are cheaper to list than to read one by one, unless it has more than a page of them. */
+/** So many claims of a namespace are cheaper to list than to read one by one, unless one answer does not have them all. */
 const WORTH_A_LIST = 8;
 const PAGE = 500;
 /** What is answered may lead to other questions so often; after that each is asked when it comes. */
@@ -108,19 +108,27 @@ class Known implements Reading {
     }
   }
 
-  /** Undefined where it has more than a page of claims, or one that cannot be read and may be nobody's concern. */
+  /**
+   * Undefined where it has more than a page of claims, in number or in bytes, which whoever fills the namespace decides; or
+   * one that cannot be read and may be nobody's concern.
+   */
   async #listed(namespace: string): Promise<ReadonlyMap<string, Stored<"claim">> | undefined> {
-    const listed = new Map<string, Stored<"claim">>();
     try {
-      for await (const stored of this.#store.list("claim", namespace)) {
-        if (listed.size === PAGE) return undefined;
-        listed.set(stored.key, stored);
-      }
-      return listed;
+      const all = await (this.#store.listAtOnce?.("claim", namespace) ?? this.#firstOf(namespace));
+      return all && new Map(all.map((stored) => [stored.key, stored]));
     } catch (error) {
       if (error instanceof BerthError && error.code === "STATE_CORRUPT") return undefined;
       throw error;
     }
+  }
+
+  async #firstOf(namespace: string): Promise<readonly Stored<"claim">[] | undefined> {
+    const all: Stored<"claim">[] = [];
+    for await (const stored of this.#store.list("claim", namespace)) {
+      if (all.length === PAGE) return undefined;
+      all.push(stored);
+    }
+    return all;
   }
 
   async #read<K extends Kind>(kind: K, key: string): Promise<Found<K>> {

@@ -121,6 +121,11 @@ export interface Store {
    * least: a store that can do so leaves the others out.
    */
   list<K extends Kind>(kind: K, namespace?: string): AsyncIterable<Stored<K>>;
+  /**
+   * All of a namespace, by one call; undefined where one answer does not have them all. Absent in a store where many records
+   * cost no more than to read them.
+   */
+  listAtOnce?<K extends Kind>(kind: K, namespace: string): Promise<readonly Stored<K>[] | undefined>;
   /** Follows the kind until `signal` aborts. Never ends by itself and never throws for a lost connection: it resumes. */
   watch<K extends Kind>(kind: K, signal: AbortSignal): AsyncIterable<Change<K>>;
   close(): Promise<void>;

@@ -34,6 +34,12 @@ interface Page {
   readonly next: string;
 }
 
+/** Where a page begins, and how many objects it has at most. */
+interface From {
+  readonly limit: number;
+  readonly next: string;
+}
+
 export interface Selection {
   readonly namespace?: string;
   readonly fieldSelector?: string;
@@ -42,6 +48,11 @@ export interface Selection {
 
 /** Reads and writes go to the API server, never to a cache; unknown fields are refused instead of dropped. */
 const WRITE = { fieldManager: "berth", fieldValidation: "Strict" };
+/**
+ * Of a page. 500 objects of 8 KB, some times what Berth's have; parsed it is some times as much. Everybody who may write
+ * objects may make each of them 1.5 MB large, and what reads hundreds of them at once has a limit of its memory.
+ */
+const MOST_PAGE_BYTES = 4 * 2 ** 20;
 const LENIENT_WRITE = { ...WRITE, fieldValidation: "Ignore" };
 
 /**
@@ -125,28 +136,48 @@ export class Client {
   }
 
   /** One page of the list as of one moment: the newest for the first page, then that of the first page. */
-  async page(selection: Selection, from: { limit: number; next: string }): Promise<Page> {
-    const answer = await this.#call({
+  async page(selection: Selection, from: From): Promise<Page> {
+    return this.#pageIn(await this.#call(this.#pageCall(selection, from)));
+  }
+
+  /** As `page`; undefined when it is too large to be read at once. One object never is. */
+  async pageAtOnce(selection: Selection, from: From): Promise<Page | undefined> {
+    const bound = from.limit > 1 ? { mostBytes: MOST_PAGE_BYTES } : {};
+    const answer = await this.#call({ ...this.#pageCall(selection, from), ...bound });
+    return answer.isTooLarge === true ? undefined : this.#pageIn(answer);
+  }
+
+  /** All pages, of `limit` objects or of as many as can be read at once. */
+  async *pages(selection: Selection, limit: number): AsyncGenerator<Page, void, void> {
+    let next = "";
+    for (let most = limit; ; ) {
+      const page = await this.pageAtOnce(selection, { limit: most, next });
+      if (page === undefined) {
+        most = Math.ceil(most / 4);
+        continue;
+      }
+      yield page;
+      if (page.next === "") return;
+      next = page.next;
+      most = Math.min(limit, most * 2);
+    }
+  }
+
+  #pageCall(selection: Selection, { limit, next }: From): Call {
+    return {
       method: "GET",
       path: collectionPath(this.resource, selection.namespace),
       query: {
         ...queryOf(selection),
-        limit: String(from.limit),
-        ...(from.next === "" ? {} : { continue: from.next }),
+        limit: String(limit),
+        ...(next === "" ? {} : { continue: next }),
       },
-    });
-    if (answer.status !== 200) throw toBerthError(answer, `list ${this.resource.plural}`);
-    return asPage(answer.body);
+    };
   }
 
-  /** All pages. */
-  async *pages(selection: Selection, limit: number): AsyncGenerator<Page, void, void> {
-    for (let next = ""; ; ) {
-      const page = await this.page(selection, { limit, next });
-      yield page;
-      if (page.next === "") return;
-      next = page.next;
-    }
+  #pageIn({ status, ...answer }: Answer): Page {
+    if (status !== 200) throw toBerthError({ status, ...answer }, `list ${this.resource.plural}`);
+    return asPage(answer.body);
   }
 
   /** The call that a watch makes. */

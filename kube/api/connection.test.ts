@@ -134,6 +134,18 @@ describe("connect", () => {
     assert.ok(sockets <= 64, `${sockets} connections`);
   });
 
+  it("reads no more of an answer than it is told, and goes on with the next call", async () => {
+    handle = (_, response) => response.end(JSON.stringify("x".repeat(5_000_000)));
+    const connection = connected();
+    const call = { method: "GET", path: "/apis" } as const;
+    assert.deepEqual(await connection.call({ ...call, mostBytes: 1_000_000 }), {
+      ...{ status: 200, body: undefined, isTooLarge: true },
+    });
+    assert.equal((await connection.call({ ...call, mostBytes: 5_000_002 })).isTooLarge, undefined);
+    assert.equal(String((await connection.call(call)).body).length, 5_000_000);
+    assert.equal(sockets, 2);
+  });
+
   it("gives up when there is no answer in time", async () => {
     let requests = 0;
     handle = () => requests++;

@@ -19,12 +19,16 @@ export interface Call {
   readonly contentType?: string;
   /** For all of a call, for the head of a stream; default 10 s. */
   readonly timeoutMs?: number;
+  /** No more of the answer's body is read. Without it all of it. */
+  readonly mostBytes?: number;
 }
 
 /** Any HTTP status is an answer. `body` is parsed JSON, or the text when it is none. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
+  /** The body has more bytes than the call may get, and is left out. */
+  readonly isTooLarge?: true;
   /** What the API server, and its webhooks, warn of; absent when of nothing. */
   readonly warnings?: readonly string[];
 }
@@ -111,7 +115,7 @@ class HttpsConnection implements Connection {
     const response = await this.#send(call, { credentials, agent: credentials.streams, until, ends });
     if (response.statusCode === 200) return { lines: this.#linesOf(response) };
     if (response.statusCode === 401) this.#tokens.refused();
-    return await this.#read(response, until);
+    return await this.#read(response, until, call.mostBytes);
   }
 
   close(): void {
@@ -129,7 +133,7 @@ class HttpsConnection implements Connection {
     const credentials = await this.#credentials();
     const way = { credentials, agent: credentials.calls, until, ends: this.#closing.signal };
     const response = await this.#send(call, way);
-    const answer = await this.#read(response, until);
+    const answer = await this.#read(response, until, call.mostBytes);
     const seconds = Number(response.headers["retry-after"]);
     return { answer, retryMs: seconds > 0 ? seconds * 1000 : RETRY_MS };
   }
@@ -160,15 +164,13 @@ class HttpsConnection implements Connection {
     return response;
   }
 
-  async #read(response: IncomingMessage, until: number): Promise<Answer> {
-    const whole = (async () => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of response) chunks.push(chunk);
-      return Buffer.concat(chunks).toString("utf8");
-    })();
+  async #read(response: IncomingMessage, until: number, mostBytes?: number): Promise<Answer> {
+    const whole = bodyOf(response, mostBytes);
     const text = await this.#within(whole, until, (late) => response.destroy(late));
+    const status = response.statusCode ?? 0;
+    if (text === undefined) return { status, body: undefined, isTooLarge: true };
     const warnings = warningsIn(response.headersDistinct["warning"] ?? []);
-    const answer = { status: response.statusCode ?? 0, body: parsed(text) };
+    const answer = { status, body: parsed(text) };
     return warnings.length === 0 ? answer : { ...answer, warnings };
   }
 
@@ -207,6 +209,21 @@ class HttpsConnection implements Connection {
     const words = `the API server at ${this.#tokens.server} cannot be reached: ${why}`;
     return new BerthError("STORE_UNAVAILABLE", words, { cause: error });
   }
+}
+
+/** Undefined when there is more of it; the connection is closed then, and no more arrives. */
+async function bodyOf(
+  response: IncomingMessage,
+  mostBytes = Number.POSITIVE_INFINITY,
+): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 /** Most answers are JSON; a path that does not exist is answered in plain text. */

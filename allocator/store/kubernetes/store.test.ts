@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { eventLoopTurns } from "../../../kube/testing/event-loop-turns.ts";
+import { PagingConnection } from "../../../kube/testing/paging-connection.ts";
 import { ScriptedConnection } from "../../../kube/testing/scripted-connection.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { type Logger, noopLogger } from "../../base/ports.ts";
@@ -91,5 +92,28 @@ describe("a watch of an API server with a record that cannot be read", () => {
       { type: "DELETED", object: { metadata, spec: {} } },
     ]);
     assert.deepEqual([said, errors.length], [["relist", "synced"], 1]);
+  });
+});
+
+describe("claims of a namespace that are too large for one answer", () => {
+  const open = (bytes: number) => {
+    const connection = new PagingConnection(Array.from({ length: 30 }, () => bytes));
+    const store = openKubernetesStore({ connection, clock: new ManualClock(), random, log: noopLogger });
+    return { connection, store };
+  };
+
+  it("are listed a few at a time", async () => {
+    const { connection, store } = open(1_400_000);
+    const names: string[] = [];
+    for await (const { record } of store.list("claim", "shop")) names.push(record.name);
+    assert.deepEqual(names, connection.names);
+    assert.ok(connection.most < 5_000_000, `read ${connection.most} bytes at once`);
+  });
+
+  it("are not listed at once", async () => {
+    assert.equal((await open(2_000).store.listAtOnce?.("claim", "shop"))?.length, 30);
+    const { connection, store } = open(1_400_000);
+    assert.equal(await store.listAtOnce?.("claim", "shop"), undefined);
+    assert.equal(connection.limits.length, 1);
   });
 });

@@ -189,6 +189,13 @@ class KubernetesStore implements Store {
     }
   }
 
+  async listAtOnce<K extends Kind>(kind: K, namespace: string): Promise<readonly Stored<K>[] | undefined> {
+    mustBeOpen(this.#closing);
+    const from = { limit: this.#deps.pageSize ?? PAGE_SIZE, next: "" };
+    const page = await this.#clients[kind].pageAtOnce({ namespace }, from);
+    return page?.next === "" ? page.items.map((item) => storedOf(kind, item)) : undefined;
+  }
+
   /**
    * An object that is no record is logged, and is as if it were gone: everybody may write objects into an API server,
    * and one of them must not end what all replicas live by. Its name stays taken, for creates decide about that.
