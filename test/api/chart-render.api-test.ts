@@ -59,6 +59,34 @@ if (havePartsOrSkip(["helm"])) {
       assert.ok(!given.some(({ kind }) => kind === "Namespace"));
     });
 
+    for (const [release, agents] of [
+      ["my-berth-system", ""],
+      ["berth-system-prod", "berth-system-nodes"],
+      ["network", "berth-system"],
+      ["berth-system", "network"],
+    ] as const) {
+      it(`is right where it is in ${release}, and its agents in ${agents || "one of their own"}`, async () => {
+        const manifests = await render({ agent: { namespace: agents } }, release);
+        const there = agents || `${release}-agents`;
+        const made = manifests.filter(({ metadata }) => metadata.name === "berth-agent");
+        const places = made.map(({ metadata }) => metadata.namespace).filter((one) => one !== undefined);
+        assert.deepEqual(places, [there, there], "account and DaemonSet");
+        const text = JSON.stringify(manifests);
+        const accounts = new Set(text.match(/(?<=serviceaccount:)[^:]*:berth-\w+/g));
+        assert.deepEqual(
+          [...accounts].sort(),
+          [`${there}:berth-agent`, `${release}:berth-issuer`, `${release}:berth-webhook`].sort(),
+        );
+        const excluded = new Set(text.match(/(?<="operator":"NotIn","values":)\["kube-system"[^\]]*\]/g));
+        assert.deepEqual([...excluded], [JSON.stringify(["kube-system", release, there])]);
+        const bindings = manifests.filter(({ kind }) => kind === "ClusterRoleBinding");
+        for (const { name, namespace } of bindings.flatMap(
+          ({ subjects }) => subjects as readonly { name: string; namespace: string }[],
+        ))
+          assert.equal(namespace, name === "berth-agent" ? there : release);
+      });
+    }
+
     it("mounts the certificates for etcd where they are named, and no agent waits for them", async () => {
       const agentOf = async (values: Values) => only(await render(values), "DaemonSet").spec;
       const text = JSON.stringify(await agentOf({ agent: { etcdSecret: "etcd-client" } }));

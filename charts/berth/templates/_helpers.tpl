@@ -44,12 +44,13 @@ app.kubernetes.io/component: {{ . }}
 {{- $release := .root.Release.Namespace }}
 {{- $agents := include "berth.agentNamespace" .root }}
 {{- $text := .root.Files.Get .path }}
+{{- /* No namespace has capitals: neither name is looked for in what the other one was written into. */}}
 {{- if ne $agents $release }}
-{{- $text = $text | replace "serviceaccount:berth-system:berth-agent" (printf "serviceaccount:%s:berth-agent" $agents) }}
-{{- $text = $text | replace "name: berth-agent, namespace: berth-system" (printf "name: berth-agent, namespace: %s" $agents) }}
-{{- $text = $text | replace "[kube-system, berth-system]" (printf "[kube-system, berth-system, %s]" $agents) }}
+{{- $text = $text | replace "serviceaccount:berth-system:berth-agent" "serviceaccount:AGENTS:berth-agent" }}
+{{- $text = $text | replace "name: berth-agent, namespace: berth-system" "name: berth-agent, namespace: AGENTS" }}
+{{- $text = $text | replace "[kube-system, berth-system]" "[kube-system, berth-system, AGENTS]" }}
 {{- end }}
-{{- $text | replace "berth-system" $release }}
+{{- $text | replace "berth-system" $release | replace "AGENTS" $agents }}
 {{- end }}
 
 {{- /* Where the agents are: apart from webhook and issuer, unless the release's own is said. */ -}}
