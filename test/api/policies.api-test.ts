@@ -276,6 +276,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           ],
           ["keyed", guarded, { ranges: [{ cidr: "10.51.0.0/24" }], authorization: "ServiceAccount" }],
           ["plain", {}, { ranges: [{ cidr: "10.52.0.0/24" }], namespaceSelector, blockSize: {} }],
+          [
+            "part",
+            guarded,
+            {
+              ranges: [
+                { cidr: "10.53.0.0/16", from: "10.53.0.50", to: "10.53.2.9" },
+                { cidr: "fd00:53::/32", from: "fd00:53::ff", to: "fd00:53:1::a" },
+                { cidr: "fd00:54::/64", to: "fd00:54::9" },
+                { cidr: "fd00:55::/64", from: "fd00:55:0:0:8000::" },
+              ],
+              ...{ namespaceSelector, blockSize: {} },
+            },
+          ],
         ] as const) {
           const object = poolObject(name, spec);
           assert.equal(await create({ ...object, metadata: { name, labels } }), "");
@@ -303,6 +316,28 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal(await assigned("bank", "10.50.0.7,fd00:50::7"), "");
         assert.equal(await assigned("shop", "10.20.0.7"), "");
         assert.equal(await assigned("shop", "10.52.0.7"), "", "who has no label is the webhook's to guard");
+      });
+
+      for (const [which, addresses] of [
+        [
+          "below",
+          ["10.53.0.9", "10.53.0.49", "fd00:53::", "fd00:53::fe", "fd00:55::1", "fd00:55:0:0:7fff::"],
+        ],
+        ["above", ["10.53.2.10", "10.53.10.1", "10.53.100.1", "fd00:53:1::b", "fd00:53:10::", "fd00:54::a"]],
+      ] as const)
+        it(`another pool's part of their CIDR is not theirs: ${which}`, async () => {
+          for (const address of addresses) assert.equal(await assigned("shop", address), "", address);
+        });
+
+      it("their own part of a CIDR is, however an address is written", async () => {
+        const within = ["10.53.0.50", "10.53.0.100", "10.53.1.1", "10.53.2.9", "fd00:53::ff", "fd00:53::1:0"];
+        const written = ["fd00:53:0001:0:0:0:0:000A", "FD00:53:1::", "fd00:54::", "fd00:55:0:0:ffff:0:0:1"];
+        for (const address of [...within, ...written, "192.0.2.1,10.53.0.49,10.53.0.50"])
+          assert.equal(
+            await assigned("shop", address),
+            "pool-access.berth.dev: pool part is not open to namespace shop",
+            address,
+          );
       });
 
       it("none that is for service accounts is used by one without the verb", async () => {
