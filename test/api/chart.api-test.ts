@@ -200,8 +200,9 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
       assert.match(await apply(overlaps), /pools again and db both contain/);
     });
 
-    it("leaves nothing once the README's last commands were run", async () => {
-      await mustHelm(["uninstall", ...RELEASE], { plane });
+    it("leaves nothing once the README's last commands were run, also where only its namespace was deleted", async () => {
+      const { rc, stderr } = await plane.kubectl(["delete", "namespace", "berth-system", "--wait=false"]);
+      assert.equal(rc, 0, stderr);
       await webhook().stop();
       const readme = readFileSync(join(CHART, "README.md"), "utf8");
       const commands = /<!-- remove -->\n```\n(.*?)```\n/s.exec(readme)?.[1] ?? assert.fail("no commands");
@@ -219,6 +220,11 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
       }).catch((error: unknown) => {
         throw new Error(`${String(error)}\n${said.at(-1)}`);
       });
+      const left = await plane.kubectl([
+        ...["get", "--output=name", "--selector=app.kubernetes.io/name=berth"],
+        "clusterroles,validatingadmissionpolicies,validatingwebhookconfigurations",
+      ]);
+      assert.deepEqual([left.stdout, left.rc], ["", 0], left.stderr);
       await eventually("Berth's kinds are gone", async () => {
         const now = await plane.connect().call({ method: "GET", path: "/apis/berth.dev" });
         return now.status === 404 ? true : undefined;
