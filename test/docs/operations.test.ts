@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { withTables } from "../../scripts/operations-tables.ts";
 import { METRICS } from "../../system/metric-definitions.ts";
+import { run } from "../support/process.ts";
 import { knownMetrics } from "./expressions.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -71,6 +72,37 @@ describe("docs/operations.md", () => {
     assert.ok(lines.length > 4);
     for (const words of lines) assert.ok(sources.includes(words), words);
     assert.ok(operations.includes("'not bound to its pod'") && sources.includes("not bound to its pod"));
+  });
+});
+
+const jq = await run("/usr/bin/jq", ["--version"]).catch(() => ({ rc: 1 }));
+
+describe("docs/operations.md: a backup", { skip: jq.rc === 0 ? false : "no jq" }, () => {
+  const [save = "", restore = ""] = [...operations.matchAll(/\bjq '([^']+)'/g)].map(
+    ([, filter = ""]) => filter,
+  );
+
+  async function filtered(filter: string, text: string): Promise<string> {
+    const { rc, stdout, stderr } = await run("/usr/bin/jq", ["-c", filter], { stdin: { text } });
+    assert.equal(rc, 0, stderr);
+    return stdout;
+  }
+
+  it("has what a person wrote of a claim, and nothing that Berth did", async () => {
+    const metadata = { name: "lan", namespace: "shop" };
+    const written = {
+      ...{ identity: { kind: "Pod", name: "lan" }, interface: "net1" },
+      ...{ request: { addresses: ["10.60.0.9"] }, retention: { whenDeleted: "Retain", ttl: null } },
+    };
+    const byHand = {
+      metadata: { ...metadata, uid: "u", finalizers: ["berth.dev/in-use"] },
+      spec: { ...written, handMade: true, nonce: "n", addresses: ["10.60.0.9"], binding: { node: "a" } },
+      status: { attached: true },
+    };
+    const list = { kind: "List", items: [byHand, { metadata, spec: { ...written, nonce: "m" } }] };
+    const saved = await filtered(save, JSON.stringify(list));
+    const restored = JSON.parse(await filtered(restore, saved)) as unknown;
+    assert.deepEqual(restored, { kind: "List", items: [{ metadata, spec: written }] });
   });
 });
 
