@@ -8,7 +8,7 @@ import type { KubeItem } from "../../kube/api/resource.ts";
 import type { Manifest } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { get } from "./chart-cluster.ts";
-import { CHART, mustHelm } from "./chart-release.ts";
+import { CHART, mustHelm, type Values } from "./chart-release.ts";
 import { startControlPlane } from "./harness.ts";
 import type { ControlPlane } from "./plane.ts";
 
@@ -100,6 +100,31 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
         said.includes("kubectl label namespace berth-system pod-security.kubernetes.io/enforce=restricted"),
       );
     });
+
+    for (const [what, namespace, agent, words] of [
+      [
+        "a namespace that others use",
+        "default",
+        {},
+        /WARNING: BERTH IS IN THE NAMESPACE default.*\n.*may not start/,
+      ],
+      [
+        "a namespace that the chart does not make",
+        "berth-system",
+        { namespace: "nodes", createNamespace: false },
+        /\n\nThe chart does not make nodes \(.*\n\n {2}kubectl label namespace nodes pod-security[^\n]*=privileged\n\n\S/,
+      ],
+    ] as const) {
+      it(`come with word of what is to do in ${what}`, async () => {
+        const notes = async (where: string, values: Values) =>
+          await mustHelm(
+            ["install", "tried", CHART, "--namespace", where, "--dry-run=client", "--take-ownership"],
+            { values, plane },
+          );
+        assert.match(await notes(namespace, { agent }), words);
+        assert.doesNotMatch(await notes("berth-system", {}), words);
+      });
+    }
 
     it("go back with a rollback, and come again", async () => {
       await mustHelm(["rollback", ...RELEASE], { plane });

@@ -160,7 +160,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           const reported = await warningsOf("kube-system", { [key]: "10.20.0.70" });
           assert.equal(reported.length, 2, key);
           for (const words of reported)
-            assert.match(words, /ask for nothing in this namespace: berth reserves no address for its pods/);
+            assert.match(words, /get no address in this namespace: berth reserves none for its pods/);
         }
         assert.deepEqual(await warningsOf("kube-system", { "berth.dev/pools": "db", app: "dns" }), []);
       });
