@@ -5,8 +5,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { havePartsOrSkip } from "./binaries.ts";
-import { CERTIFICATE } from "./chart-manifests.ts";
-import { CHART, helm, type Values } from "./chart-release.ts";
+import { CERTIFICATE, templateNamed } from "./chart-manifests.ts";
+import { CHART, helm, render, type Values } from "./chart-release.ts";
 
 const network = (plugins: unknown): Values => ({
   cni: { conflist: JSON.stringify({ cniVersion: "1.0.0", name: "pods", plugins }) },
@@ -67,6 +67,10 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     { agent: { env: { KUBERNETES_SERVICE_HOST: "x" } } },
     "agent.env: KUBERNETES_SERVICE_HOST is set by the chart (apiServer)",
   ],
+  ...["MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"].map(
+    (name) =>
+      [`its ${name}`, { agent: { env: { [name]: "4" } } }, `agent.env: ${name} is set by the chart`] as const,
+  ),
   [
     "a variable that nobody reads",
     { agent: { env: { BERTH_DATADIR: "x" } } },
@@ -166,6 +170,17 @@ if (havePartsOrSkip(["helm"])) {
         assert.ok(stderr.includes(words), stderr);
       });
     }
+    it("has variables as they were written, and each once", async () => {
+      const env = { A: 1_048_576, B: 0.25, C: true, D: 'x "y" \\', E: 1_234_567.5, MALLOC_X: "1e6" };
+      const manifests = await render({ agent: { env }, webhook: { env } });
+      for (const name of ["berth-agent", "berth-webhook"]) {
+        const set = templateNamed(manifests, name).spec.containers.flatMap((container) => container.env);
+        assert.equal(new Set(set.map((one) => one.name)).size, set.length);
+        for (const [key, value] of Object.entries(env))
+          assert.equal(set.find((one) => one.name === key)?.value, String(value), key);
+      }
+    });
+
     for (const [what, values] of TAKEN) {
       it(`is taken with ${what}`, async () => {
         const { rc, stderr } = await helm(["template", "berth", CHART], { values });

@@ -48,7 +48,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Berth's own variables, each with the value of the chart that sets it; `-`: none does, and env may. */ -}}
+{{- /* Berth's own variables, and others of a part, each with the value of the chart that sets it; `-`: none does, and env may. */ -}}
 {{- define "berth.variables" -}}
 webhook:
   BERTH_NAMESPACE: the release's namespace
@@ -91,6 +91,9 @@ agent:
   BERTH_DIALECTS: dialects
   BERTH_KUBECONFIG: "-"
   BERTH_LOG_LEVEL: logLevel
+  MALLOC_ARENA_MAX: for little memory
+  MALLOC_TRIM_THRESHOLD_: for little memory
+  MALLOC_MMAP_THRESHOLD_: for little memory
 {{- end }}
 
 {{- /* A variable that is there twice has one of two values, and an upgrade cannot tell them apart. */ -}}
@@ -101,7 +104,7 @@ agent:
 {{- if and $value (ne $value "-") }}
 {{- fail (printf "%s.env: %s is set by the chart (%s); env is for other variables" $part $name $value) }}
 {{- else if and (hasPrefix "BERTH_" $name) (not $value) }}
-{{- fail (printf "%s.env: Berth reads no variable %s; it has %s" $part $name (keys $own | sortAlpha | join ", ")) }}
+{{- fail (printf "%s.env: Berth reads no variable %s; it has %s" $part $name (regexFindAll "BERTH_[A-Z_]+" (keys $own | sortAlpha | join " ") -1 | join ", ")) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -189,6 +189,13 @@ berth-webhook-cert
 {{- end }}
 {{- end }}
 
+{{- /* The variables of `env`, which is given. A number is written out, as JSON has it: text would have an exponent from a million on. */ -}}
+{{- define "berth.moreEnvironment" -}}
+{{- range $name, $value := . }}
+- { name: {{ $name }}, value: {{ ternary $value (toJson $value) (kindIs "string" $value) | quote }} }
+{{- end }}
+{{- end }}
+
 {{- /*
 The CIDRs that reviews come from, with spaces between: those given, else what an API server's packets may have as their
 source: its own addresses, those of the nodes of the control plane, and, through a tunnel, those of their pod ranges. Empty
