@@ -11,6 +11,11 @@ import { CERTIFICATE, VALUE_SETS } from "./chart-manifests.ts";
 import { CHART, helm, mustHelm, only, render, type Values } from "./chart-release.ts";
 import { definitions } from "./crds.ts";
 
+interface Egress {
+  readonly ports: readonly { readonly port: number }[];
+  readonly to?: unknown;
+}
+
 if (havePartsOrSkip(["helm"])) {
   describe("the chart", () => {
     it("passes helm lint --strict with every set of values", async () => {
@@ -84,6 +89,32 @@ if (havePartsOrSkip(["helm"])) {
           ({ subjects }) => subjects as readonly { name: string; namespace: string }[],
         ))
           assert.equal(namespace, name === "berth-agent" ? there : release);
+      });
+    }
+
+    for (const [what, apiServer, ports, more] of [
+      ["its Service", {}, [443, 6443], []],
+      ["an address", { host: "10.0.0.9", port: 8443 }, [443, 6443, 8443], []],
+      ["an address of IPv6", { host: "fd00::9", port: 443 }, [443, 6443], []],
+      ["a name", { host: "api.example", port: 6443 }, [443, 6443], [[53, 53]]],
+    ] as const) {
+      it(`lets webhook and issuer reach an API server that is said by ${what}, and nothing else`, async () => {
+        const manifests = await render({ apiServer, networkPolicy: { to: ["10.0.0.9/32"] } });
+        for (const name of ["berth-webhook", "berth-issuer"]) {
+          const { spec } = only(manifests, "NetworkPolicy", name) as unknown as {
+            spec: { egress: Egress[] };
+          };
+          const [first, ...others] = spec.egress;
+          assert.deepEqual(first?.to, [{ ipBlock: { cidr: "10.0.0.9/32" } }]);
+          assert.deepEqual(
+            first.ports.map(({ port }) => port),
+            ports,
+          );
+          assert.deepEqual(
+            others.map((rule) => rule.ports.map(({ port }) => port)),
+            more,
+          );
+        }
       });
     }
 

@@ -226,6 +226,23 @@ those of no address.
 {{- $cidrs | uniq | sortAlpha | join " " -}}
 {{- end }}
 
+{{- /* Where webhook and issuer may connect to: the API server, by all ports that it is said to have, and DNS if it has a name alone. */ -}}
+{{- define "berth.egress" -}}
+{{- $api := .Values.apiServer }}
+{{- $ports := .Values.networkPolicy.ports }}
+- ports:
+    {{- range ternary (append $ports $api.port) $ports (ne $api.host "") | uniq }}
+    - { port: {{ . }}, protocol: TCP }
+    {{- end }}
+  to:
+    {{- range .Values.networkPolicy.to }}
+    - ipBlock: { cidr: {{ . | quote }} }
+    {{- end }}
+{{- if not (or (contains ":" $api.host) (regexMatch "^[0-9.]*$" $api.host)) }}
+- ports: [{ port: 53, protocol: UDP }, { port: 53, protocol: TCP }]
+{{- end }}
+{{- end }}
+
 {{- /* The first of networkPolicy.scrapers that lets everybody in: every address, or pods of every namespace, whose labels their owners choose. */ -}}
 {{- define "berth.openScrapers" -}}
 {{- $open := list -}}
