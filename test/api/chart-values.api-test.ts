@@ -14,6 +14,10 @@ const network = (plugins: unknown): Values => ({
 const from = (cidr: string): Values => ({ networkPolicy: { from: [cidr] } });
 const NO_RANGE = (cidr: string) =>
   `networkPolicy.from: "${cidr}" is no address range; write it as 10.0.0.0/24 or fd00::/64`;
+const OPEN = "is everybody, who could send reviews, too, and networkPolicy.required is set";
+const scraping = (scraper: Values): Values => ({
+  networkPolicy: { from: ["192.0.2.1/32"], required: true, scrapers: [scraper] },
+});
 const onNode = (ports: Values): Values => ({ webhook: { hostNetwork: true }, ...ports });
 
 const REFUSED: readonly (readonly [what: string, values: Values, words: string])[] = [
@@ -52,6 +56,19 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     { networkPolicy: { from: ["::/0"], required: true } },
     "networkPolicy.from: ::/0 is everybody",
   ],
+  ...["128.0.0.0/1", "8.0.0.0/7", "2000::/3"].map(
+    (cidr) =>
+      [`a great part of everybody: ${cidr}`, from(cidr), `networkPolicy.from: ${cidr} is every`] as const,
+  ),
+  ...[
+    { ipBlock: { cidr: "0.0.0.0/1" } },
+    { namespaceSelector: { matchExpressions: [{ key: "kubernetes.io/metadata.name", operator: "Exists" }] } },
+    { namespaceSelector: { matchExpressions: [{ key: "team", operator: "DoesNotExist" }] } },
+    { namespaceSelector: { matchExpressions: [{ key: "team", operator: "NotIn", values: ["shop"] }] } },
+  ].map(
+    (scraper) =>
+      [`a scraper that is everybody: ${JSON.stringify(scraper)}`, scraping(scraper), OPEN] as const,
+  ),
   [
     "a variable that the chart sets",
     { webhook: { env: { BERTH_PORT: "1" } } },
@@ -137,6 +154,13 @@ const TAKEN: readonly (readonly [what: string, values: Values])[] = [
   ...["fd00::/8", "2001:db8::1/128", "1:2:3:4:5:6:7:8/127", "1:2:3:4:5:6:7::/112"].map(
     (cidr) => [`the range ${cidr}`, from(cidr)] as const,
   ),
+  ...[
+    { ipBlock: { cidr: "10.0.0.0/8" } },
+    { podSelector: {} },
+    { namespaceSelector: { matchLabels: { team: "net" } } },
+    { namespaceSelector: { matchExpressions: [{ key: "team", operator: "In", values: ["net"] }] } },
+    { namespaceSelector: { matchExpressions: [{ key: "scrapes", operator: "Exists" }] } },
+  ].map((scraper) => [`a scraper ${JSON.stringify(scraper)}`, scraping(scraper)] as const),
   ["a short life", { certificates: { leafLife: "1h30m", authorityLife: "4h30m" } }],
   ["clients of an authority", { webhook: { clientCA: CERTIFICATE, clientNames: ["kube-apiserver"] } }],
   ["a registry's port", { image: { repository: "registry:5000/net/berth" } }],

@@ -21,8 +21,8 @@
 {{- range index $.Values.networkPolicy . }}{{ include "berth.checkCidr" (dict "what" $what "value" .) }}{{ end }}
 {{- end }}
 {{- range .Values.networkPolicy.from }}
-{{- if hasSuffix "/0" . }}
-{{- fail (printf "networkPolicy.from: %s is everybody, and would look like a restriction; name the API servers' addresses, or leave it empty" .) }}
+{{- if include "berth.isWide" . }}
+{{- fail (printf "networkPolicy.from: %s is everybody, or a great part of them, and would look like a restriction; name the API servers' addresses, by prefixes of /8 or longer, or leave it empty" .) }}
 {{- end }}
 {{- end }}
 {{- range .Values.networkPolicy.scrapers }}

@@ -243,14 +243,29 @@ those of no address.
 {{- end }}
 {{- end }}
 
+{{- /* Whether a CIDR is so large that a few of its kind are all addresses. */ -}}
+{{- define "berth.isWide" -}}
+{{- if lt (splitList "/" . | last | int) 8 }}true{{ end -}}
+{{- end }}
+
+{{- /* Whether a selector of namespaces names some: by a label, or one that is there. Every namespace has the label with its name, and most
+       have not what they must not have. */ -}}
+{{- define "berth.namesNamespaces" -}}
+{{- $names := not (empty .matchLabels) -}}
+{{- range .matchExpressions -}}
+{{- if or (eq (toString .operator) "In") (and (eq (toString .operator) "Exists") (ne (toString .key) "kubernetes.io/metadata.name")) }}{{ $names = true }}{{ end -}}
+{{- end -}}
+{{- if $names }}true{{ end -}}
+{{- end }}
+
 {{- /* The first of networkPolicy.scrapers that lets everybody in: every address, or pods of every namespace, whose labels their owners choose. */ -}}
 {{- define "berth.openScrapers" -}}
 {{- $open := list -}}
 {{- range .Values.networkPolicy.scrapers -}}
 {{- if .ipBlock -}}
-{{- if hasSuffix "/0" (.ipBlock.cidr | toString) }}{{ $open = append $open . }}{{ end -}}
+{{- if include "berth.isWide" (.ipBlock.cidr | toString) }}{{ $open = append $open . }}{{ end -}}
 {{- else if hasKey . "namespaceSelector" -}}
-{{- if not (or (.namespaceSelector | default dict).matchLabels (.namespaceSelector | default dict).matchExpressions) }}{{ $open = append $open . }}{{ end -}}
+{{- if not (include "berth.namesNamespaces" (.namespaceSelector | default dict)) }}{{ $open = append $open . }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- with $open }}{{ first . | toJson }}{{ end -}}
