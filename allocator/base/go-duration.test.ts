@@ -24,6 +24,7 @@ describe("parseDuration", () => {
     ["1000μs", 1],
     ["0.0004ms", 1],
     ["2540400h10m10s", 9_145_440_610_000],
+    ["2562047h47m16.8547758s", 9_223_372_036_854],
   ] as const) {
     it(`reads ${text}`, () => assert.equal(parseDuration(text), ms));
   }
@@ -45,6 +46,7 @@ describe("parseDuration", () => {
     "infinity",
     "1e3s",
     "2562048h",
+    "2562047h47m16.854775808s",
     `${"9".repeat(60)}s`,
     "1s".repeat(100_000),
   ]) {

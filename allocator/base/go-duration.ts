@@ -20,7 +20,7 @@ const MS = 1_000_000n;
 
 /**
  * The milliseconds of a Go duration (`30s`, `1h30m`, `1.5h`, `0`); undefined for anything else and for a negative
- * one. Parts of a millisecond round up, so that no duration but 0 becomes 0.
+ * one. Parts of a millisecond round up, so that no duration but 0 becomes 0, if Go still reads what comes of it.
  */
 export function parseDuration(text: string): number | undefined {
   if (text === "0") return 0;
@@ -32,7 +32,10 @@ export function parseDuration(text: string): number | undefined {
     const scale = 10n ** BigInt(fraction.length);
     total += (BigInt(digits + fraction) * nanoseconds) / scale;
   }
-  return total > LONGEST ? undefined : Number((total + MS - 1n) / MS);
+  if (total > LONGEST) return undefined;
+  const longest = LONGEST / MS;
+  const rounded = (total + MS - 1n) / MS;
+  return Number(rounded > longest ? longest : rounded);
 }
 
 /** As Go prints it: `0s`, `500ms`, `1.5s`, `1h30m0s`. `ms` is whole and not negative. */
