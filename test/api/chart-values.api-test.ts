@@ -123,6 +123,15 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     { certificates: { leafLife: "1h30m", authorityLife: "4h29m" } },
     "certificates.authorityLife: 4h29m is too short; the authority lasts for three times certificates.leafLife",
   ],
+  ...["leafLife", "authorityLife"].map(
+    (name) =>
+      [
+        `a ${name} that no duration has`,
+        { certificates: { authorityLife: "2562047h47m", [name]: "2562048h" } },
+        `certificates.${name}: 2562048h is too long`,
+      ] as const,
+  ),
+  ["a port of the agent's that needs a capability", { agent: { port: 1023 } }, "at '/agent/port': minimum"],
   [
     "names of no authority's clients",
     { webhook: { clientNames: ["kube-apiserver"] } },
@@ -162,6 +171,7 @@ const TAKEN: readonly (readonly [what: string, values: Values])[] = [
     { namespaceSelector: { matchExpressions: [{ key: "scrapes", operator: "Exists" }] } },
   ].map((scraper) => [`a scraper ${JSON.stringify(scraper)}`, scraping(scraper)] as const),
   ["a short life", { certificates: { leafLife: "1h30m", authorityLife: "4h30m" } }],
+  ["the longest life", { certificates: { authorityLife: "2562047h47m16s" } }],
   ["clients of an authority", { webhook: { clientCA: CERTIFICATE, clientNames: ["kube-apiserver"] } }],
   ["a registry's port", { image: { repository: "registry:5000/net/berth" } }],
   ["an address as host", { apiServer: { host: "fd00::1" } }],

@@ -160,6 +160,9 @@ agent:
 {{- with .Values.certificates }}
 {{- if ne .mode "secret" }}
 {{- $leaf := include "berth.seconds" .leafLife | int64 }}
+{{- range $name, $life := dict "leafLife" .leafLife "authorityLife" .authorityLife }}
+{{- if gt (include "berth.seconds" $life | int64) 9223372036 }}{{ fail (printf "certificates.%s: %s is too long; 2562047h at most" $name $life) }}{{ end }}
+{{- end }}
 {{- if lt $leaf 3600 }}{{ fail (printf "certificates.leafLife: %s is too short; a certificate lasts for an hour at least" .leafLife) }}{{ end }}
 {{- if gt (mul $leaf 3) (include "berth.seconds" .authorityLife | int64) }}
 {{- fail (printf "certificates.authorityLife: %s is too short; the authority lasts for three times certificates.leafLife (%s) at least" .authorityLife .leafLife) }}
