@@ -169,6 +169,32 @@ describe("how much may be retained", () => {
     assert.deepEqual(judged(brief, []).reasons, [], "it asked for no more");
   });
 
+  it("is what every pool allows that one of its addresses is of, and it counts in each", () => {
+    const loose = { limits: { retention: { perNamespace: 9, ttl: "720h" } } };
+    const strict = { limits: { retention: { perNamespace: 1, ttl: "1h" } } };
+    const pools = [
+      poolRecord("db", "10.20.0.0/24", loose),
+      poolRecord("db6", "fd00:20::/64", loose),
+      poolRecord("lan", "10.30.0.0/24", strict),
+    ];
+    const kept = (n: number, ago: number, ...addresses: readonly string[]) => ({
+      ...retained(n, ago),
+      addresses: addrs(...addresses),
+    });
+    const three = (n: number, ago: number) =>
+      kept(n, ago, `10.20.0.${n}`, `fd00:20::${n}`, `fd00:20::f${n}`, `10.30.0.${n}`);
+    const verdictOf = (subject: Claim, ...beside: readonly Claim[]) => {
+      const view = viewOf({ pools, claims: [...beside, subject] });
+      const clock = { ...new ManualClock(), now: () => NOW, monotonic: () => 0, sleep: async () => {} };
+      return new RetentionLimits({ view, clock }).judge(storedAs("claim", subject), GONE).kind;
+    };
+    assert.equal(verdictOf(three(1, HOUR - 1)), "keep");
+    assert.equal(verdictOf(three(1, HOUR)), "release", "its time in the third pool is over");
+    assert.equal(verdictOf(three(2, 5), kept(1, 9, "10.30.0.9")), "release");
+    assert.equal(verdictOf(kept(2, 5, "10.30.0.9"), three(1, 9)), "release", "the other counts in the third");
+    assert.equal(verdictOf(kept(2, 5, "10.20.0.9"), three(1, 9)), "keep", "it counts in each once");
+  });
+
   it("does not concern a choice of a newer version, which releases nothing", () => {
     const unknown = [{ path: ["retention"], key: "whenDeleted", value: "Archive", takenFor: "Retain" }];
     const none = { retention: { perNamespace: 0, ttl: "1h" } };

@@ -167,6 +167,5 @@ function none(retention: Retention): Retention {
 }
 
 function poolsOf(view: RecordReader, { addresses }: Pick<Claim, "addresses">): readonly Pool[] {
-  const [first, second] = addresses.map((address) => poolOf(view.pools(), address));
-  return [first, second === first ? undefined : second].flatMap((pool) => pool ?? []);
+  return [...new Set(addresses.flatMap((address) => poolOf(view.pools(), address) ?? []))];
 }
