@@ -5,10 +5,12 @@ import { describe, it } from "node:test";
 import { altered } from "../../test/simulation/altered.ts";
 import { entries, ordinalAllocation } from "../../test/support/allocation-requests.ts";
 import {
+  addrs,
   claimRecord,
   DB_POOL,
   granted,
   reservationRecord,
+  reservationsOf,
   workloadFactsOf,
 } from "../../test/support/fixtures.ts";
 import { workload } from "../../test/support/objects.ts";
@@ -168,13 +170,87 @@ describe("a pass of a garbage collector in a cluster", () => {
     ]);
   });
 
-  it("ends at once when the store or the inventory cannot be asked at all", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    await ordinal(world);
-    for (const code of ["STORE_UNAVAILABLE", "TIMED_OUT", "NOT_READY"] as const) {
-      const fault = new BerthError(code, "no answer");
-      const cachedState = { ...wanting(1), workload: () => Promise.reject(fault) };
-      await assert.rejects(new GarbageCollector(world.context, world.objects, { cachedState }).pass(), fault);
+  it("is not held up by records that the store cannot write, or by owners that cannot be looked at", async () => {
+    const fault = new BerthError("STORE_UNAVAILABLE", "failed calling webhook of namespace sick");
+    const isSick = (key: string) => key.startsWith("sick/");
+    await using world = await openWorld({
+      pools: POOLS,
+      wrap: (store) =>
+        altered(store, {
+          replace: async (kind, seen, next) => {
+            if (isSick(seen.key)) throw fault;
+            return await store.replace(kind, seen, next);
+          },
+        }),
+    });
+    for (const [namespace, name, address] of [
+      ["sick", "a", "10.20.0.70"],
+      ["sick", "b", "10.20.0.71"],
+      ["shop", "c", "10.20.0.72"],
+    ] as const) {
+      const identity = { kind: "Pod", apiVersion: "v1", name };
+      const claim = claimRecord({ namespace, name, nonce: name, addresses: addrs(address), identity });
+      const retained = { since: world.clock.now(), because: "deleted" as const };
+      await world.realStore.create(
+        "claim",
+        namespace === "sick" && name === "b" ? { ...claim, retained } : claim,
+      );
+      for (const one of reservationsOf(claim)) await world.realStore.create("reservation", one);
     }
+    await world.realStore.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
+    await world.realStore.create(
+      "reservation",
+      reservationRecord("10.20.0.91", { nonce: "l", releasedAt: 1 }),
+    );
+    await world.settle();
+    const said: unknown[] = [];
+    const log = {
+      ...world.context.log,
+      error: (words: string, about: object) => void said.push([words, about]),
+    };
+    const cachedState: ClusterState = {
+      ...wanting(undefined),
+      pod: async (namespace, name) => {
+        if (isSick(`${namespace}/${name}`) && name === "b") throw fault;
+        return undefined;
+      },
+    };
+    const collector = new GarbageCollector({ ...world.context, log }, world.objects, { cachedState });
+    assert.equal(await pass(world, collector, 120_000), "0 orphans, 1 cooled, 1 released, 0 retained");
+    assert.equal(await pass(world, collector, 30_000), "1 orphans, 1 cooled, 0 released, 0 retained");
+    assert.deepEqual(
+      (await world.all("reservation")).map(({ key }) => key),
+      ["10.20.0.70", "10.20.0.71"],
+    );
+    const of = (claim: string) => ({ claim, error: fault.message });
+    assert.deepEqual(said.slice(0, 3), [
+      ["owner of a retained claim cannot be looked at", of("sick/b")],
+      ["claim cannot be judged", of("sick/a")],
+      ["claim cannot be judged", of("sick/b")],
+    ]);
+  });
+
+  it("ends at once when the inventory is not loaded, or the store answers nothing", async () => {
+    let away: BerthError | undefined;
+    await using world = await openWorld({
+      pools: POOLS,
+      wrap: (store) =>
+        altered(store, {
+          get: async (kind, key) => {
+            if (away !== undefined) throw away;
+            return await store.get(kind, key);
+          },
+        }),
+    });
+    await ordinal(world);
+    for (const code of ["STORE_UNAVAILABLE", "TIMED_OUT", "STORE_FULL", "STORE_READ_ONLY"] as const) {
+      away = new BerthError(code, "no answer");
+      const cachedState = wanting(undefined);
+      await assert.rejects(new GarbageCollector(world.context, world.objects, { cachedState }).pass(), away);
+    }
+    away = undefined;
+    const fault = new BerthError("NOT_READY", "not loaded yet");
+    const cachedState = { ...wanting(1), workload: () => Promise.reject(fault) };
+    await assert.rejects(new GarbageCollector(world.context, world.objects, { cachedState }).pass(), fault);
   });
 });

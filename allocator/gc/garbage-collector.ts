@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { assertNever, isStoreFault, messageOf } from "../base/errors.ts";
-import type { LogFields } from "../base/ports.ts";
+import { assertNever } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { ownReader } from "../demand/foreign-pools.ts";
 import { release, withLastPod } from "../lifecycle/release.ts";
@@ -14,6 +13,7 @@ import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
 import { repairClaim } from "./claim-repair.ts";
 import { type FirstSeen, findBroken, findOrphans, freeOrphan, type OrphanPlan } from "./orphans.ts";
+import { PassFaults } from "./pass-faults.ts";
 
 /** Claims judged in one go, in 1 ms or so: stores and inventories may answer without letting anybody else have a turn. */
 const AT_ONCE = 100;
@@ -48,6 +48,7 @@ export class GarbageCollector {
   readonly #cachedState: ClusterState;
   readonly #mayWrite: () => boolean;
   readonly #limits: RetentionLimits;
+  readonly #faults: PassFaults;
   readonly #notRetained: (claim: Stored<"claim">, because: string) => void;
   #firstSeen: FirstSeen = new Map();
   #broken: FirstSeen = new Map();
@@ -60,6 +61,7 @@ export class GarbageCollector {
     this.#cachedState = options.cachedState ?? inventory;
     this.#mayWrite = options.mayWrite ?? (() => true);
     this.#limits = new RetentionLimits(context);
+    this.#faults = new PassFaults(context);
     this.#notRetained = options.notRetained ?? (() => {});
   }
 
@@ -98,10 +100,20 @@ export class GarbageCollector {
     let i = 0;
     for (const { key, record } of this.#context.view.claims("retained")) {
       if (i++ % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
-      const { owner } = await observeOwner(record, this.#cachedState, this.#own);
-      if (owner === "needed") needed.add(key);
+      if (await this.#isNeededPerhaps(key, record)) needed.add(key);
     }
     this.#limits.noteNeeded(needed);
+  }
+
+  /** One that cannot be looked at is taken for needed: nothing else is released on its account. */
+  async #isNeededPerhaps(key: string, record: Claim): Promise<boolean> {
+    try {
+      const { owner } = await observeOwner(record, this.#cachedState, this.#own);
+      return owner === "needed";
+    } catch (error) {
+      await this.#faults.passOver("owner of a retained claim cannot be looked at", { claim: key }, error);
+      return true;
+    }
   }
 
   async #countRemoved(
@@ -123,7 +135,7 @@ export class GarbageCollector {
     try {
       return await remove(stored);
     } catch (error) {
-      this.#passOver("orphaned reservation cannot be removed", { address: stored.key }, error);
+      await this.#faults.passOver("orphaned reservation cannot be removed", { address: stored.key }, error);
       return "passed over";
     }
   }
@@ -169,7 +181,7 @@ export class GarbageCollector {
         if (outcome === "abandoned")
           log.error("claim lost its address and was given up", { claim: stored.key });
       } catch (error) {
-        this.#passOver("claim cannot be repaired", { claim: stored.key }, error);
+        await this.#faults.passOver("claim cannot be repaired", { claim: stored.key }, error);
       }
     }
   }
@@ -179,15 +191,9 @@ export class GarbageCollector {
     try {
       return await this.judgeClaim(stored);
     } catch (error) {
-      this.#passOver("claim cannot be judged", { claim: stored.key }, error);
+      await this.#faults.passOver("claim cannot be judged", { claim: stored.key }, error);
       return { kind: "keep" };
     }
-  }
-
-  /** What is wrong with one record says nothing about the next one; what is wrong with the store does. */
-  #passOver(message: string, about: LogFields, error: unknown): void {
-    if (isStoreFault(error)) throw error;
-    this.#context.log.error(message, { ...about, error: messageOf(error) });
   }
 
   /** Judges one claim and does what was decided. The cached copy decides whether to look, the stored one what to do. */
