@@ -98,6 +98,64 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.deepEqual({ ...stored.record, status: bound.status }, bound);
       });
 
+      it("bound what a claim may carry beside what it says, and let who takes away go on", async () => {
+        const many = (n: number, value: string, prefix = "k") =>
+          Object.fromEntries(Array.from({ length: n }, (_, i) => [`${prefix}${i}`, value]));
+        const full = (field: string, n: number) =>
+          `claims.berth.dev: metadata.${field} has more than ${n} entries; take some away`;
+        const owners = (n: number, uid = "u") =>
+          Array.from({ length: n }, (_, i) => ({
+            apiVersion: "v1",
+            kind: "Pod",
+            name: `p${i}`,
+            uid: `${uid}${i}`,
+          }));
+        const names = (n: number) => Array.from({ length: n }, (_, i) => `shop.example/f${i}`);
+        const object = claimObject("big", { request: { pools: ["db"] } });
+        const having = (more: object) => ({
+          ...object,
+          metadata: { name: "big", namespace: "shop", ...more },
+        });
+        assert.equal(await create(having({ labels: many(65, "v") })), full("labels", 64));
+        const annotations = many(64, "v".repeat(3_000));
+        assert.equal(await create(having({ labels: many(64, "v"), annotations })), "");
+        for (const [field, value, most] of [
+          ["labels", many(65, "v"), 64],
+          ["annotations", many(65, "v"), 64],
+          ["ownerReferences", owners(17), 16],
+          ["finalizers", names(17), 16],
+        ] as const)
+          assert.equal(await patch(place("big"), { metadata: { [field]: value } }), full(field, most));
+        assert.equal(
+          await patch(place("big"), { metadata: { ownerReferences: owners(1, "u".repeat(400)) } }),
+          "claims.berth.dev: metadata.ownerReferences has an entry with a text of more than 317 characters",
+        );
+        const most = { ownerReferences: owners(16), finalizers: names(16) };
+        assert.equal(await patch(place("big"), { metadata: most }), "");
+        assert.equal(await patch(place("big"), { metadata: { finalizers: names(3) } }), "");
+        assert.equal(await patch(place("big"), { metadata: { finalizers: [] } }), "");
+      });
+
+      it("bound who has written what of a claim", async () => {
+        const apply = (n: number) =>
+          bench.admin.call({
+            method: "PATCH",
+            path: place("big"),
+            query: { fieldManager: `tool-${n}` },
+            contentType: "application/apply-patch+yaml",
+            body: {
+              apiVersion: "berth.dev/v1alpha1",
+              kind: "IPClaim",
+              metadata: { name: "big", namespace: "shop", annotations: { k0: "v".repeat(3_000) } },
+            },
+          });
+        for (let n = 0; n < 15; n++) assert.equal(bench.outcome(await apply(n)), "", `tool ${n}`);
+        assert.equal(
+          bench.outcome(await apply(15)),
+          "claims.berth.dev: metadata.managedFields has more than 16 entries; take some away",
+        );
+      });
+
       it("let Berth write all of it, and the garbage collector and whoever deletes do their work", async () => {
         const seen = (await bench.store.get("claim", "shop/bound")) ?? assert.fail();
         const { binding: _, ...rest } = seen.record;
