@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { assertNever } from "../base/errors.ts";
+import { inParallel } from "../base/parallel.ts";
 import type { Context } from "../cache/context.ts";
 import { ownReader } from "../demand/foreign-pools.ts";
 import { release, withLastPod } from "../lifecycle/release.ts";
@@ -12,6 +13,7 @@ import type { Claim } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
 import { repairClaim } from "./claim-repair.ts";
+import { inSlices } from "./in-slices.ts";
 import { type FirstSeen, findBroken, findOrphans, freeOrphan, type OrphanPlan } from "./orphans.ts";
 import { PassFaults } from "./pass-faults.ts";
 
@@ -19,6 +21,8 @@ import { PassFaults } from "./pass-faults.ts";
 const AT_ONCE = 100;
 /** Records compared in one go, in 1 ms or so. */
 const SLICE = 200;
+/** Records whose calls are under way at once: a release is six calls or so, one after the other, and a namespace may lose thousands of pods. */
+const IN_PARALLEL = 16;
 
 /** What one pass did, for the log and the metrics. */
 export interface GcReport {
@@ -72,17 +76,16 @@ export class GarbageCollector {
   }
 
   async pass(): Promise<GcReport> {
+    await this.#noteNeeded();
     let released = 0;
     let retained = 0;
-    await this.#noteNeeded();
-    let i = 0;
-    for (const stored of this.#context.view.claims()) {
-      if (!this.#mayWrite()) break;
-      if (i++ % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
-      const verdict = await this.#judgeSafely(stored);
-      if (verdict.kind === "release") released++;
-      if (verdict.kind === "retain") retained++;
-    }
+    const judge = async (stored: Stored<"claim">) => {
+      const { kind } = await this.#judgeSafely(stored);
+      if (kind === "release") released++;
+      if (kind === "retain") retained++;
+    };
+    const { view, clock } = this.#context;
+    await inSlices(clock, view.claims(), AT_ONCE, (part) => this.#each(part, judge));
     await this.#repairAll();
     const plan = await this.#planCollection();
     this.#firstSeen = plan.firstSeen;
@@ -121,11 +124,17 @@ export class GarbageCollector {
     remove: (stored: Stored<"reservation">) => Promise<string>,
   ): Promise<number> {
     let removed = 0;
-    for (const stored of reservations) {
-      if (!this.#mayWrite()) break;
+    await this.#each(reservations, async (stored) => {
       if ((await this.#removeSafely(stored, remove)) === "removed") removed++;
-    }
+    });
     return removed;
+  }
+
+  /** Works on all of them, so many at once, for as long as it may write: what one waits for keeps no other. */
+  async #each<R>(records: readonly R[], work: (record: R) => Promise<void>): Promise<void> {
+    await inParallel(records, IN_PARALLEL, async (record) => {
+      if (this.#mayWrite()) await work(record);
+    });
   }
 
   async #removeSafely(
@@ -143,7 +152,7 @@ export class GarbageCollector {
   async #planCollection(): Promise<OrphanPlan> {
     const { view, clock } = this.#context;
     const now = clock.now();
-    const parts = await this.#inSlices(view.reservations(), (part) =>
+    const parts = await inSlices(clock, view.reservations(), SLICE, (part) =>
       findOrphans(view, this.#firstSeen, now, { reservations: part, stamps: this.#stamps }),
     );
     return {
@@ -153,27 +162,15 @@ export class GarbageCollector {
     };
   }
 
-  /** Others have their turn between two slices. What changes meanwhile is found out by whoever acts on the plan. */
-  async #inSlices<R, P>(records: Iterable<R>, plan: (part: readonly R[]) => P): Promise<P[]> {
-    const plans: P[] = [];
-    let part: R[] = [];
-    for (const record of records) {
-      if (part.push(record) < SLICE) continue;
-      plans.push(plan(part));
-      part = [];
-      await this.#context.clock.sleep(0);
-    }
-    if (part.length > 0) plans.push(plan(part));
-    return plans;
-  }
-
   async #repairAll(): Promise<void> {
     const { view, clock, log } = this.#context;
     const now = clock.now();
-    const plans = await this.#inSlices(view.claims(), (part) => findBroken(view, this.#broken, now, part));
+    const plans = await inSlices(clock, view.claims(), SLICE, (part) =>
+      findBroken(view, this.#broken, now, part),
+    );
     this.#broken = new Map(plans.flatMap(({ firstSeen }) => [...firstSeen]));
-    for (const stored of plans.flatMap(({ broken }) => broken)) {
-      if (!this.#mayWrite()) break;
+    const broken = plans.flatMap((plan) => plan.broken);
+    await this.#each(broken, async (stored) => {
       try {
         const outcome = await repairClaim(this.#context, stored);
         if (outcome === "repaired")
@@ -183,7 +180,7 @@ export class GarbageCollector {
       } catch (error) {
         await this.#faults.passOver("claim cannot be repaired", { claim: stored.key }, error);
       }
-    }
+    });
   }
 
   /** One claim that cannot be judged must not keep the others from their turn. */

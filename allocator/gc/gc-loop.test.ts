@@ -60,16 +60,23 @@ describe("keepHouse", () => {
     await loop.close();
   });
 
-  it("ends after the suspect at hand, however many wait", async () => {
+  it("judges sixteen suspects at once, each of them once at a time, and ends after those at hand", async () => {
     const gate = new Gate();
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock, wrap: (store) => gate.wrap(store) });
     const loop = startGcLoop(world.context, new GarbageCollector(world.context, world.objects), noopMetrics);
-    for (const name of ["mysql-0", "mysql-1", "mysql-2"]) loop.enqueue(claimRecord({ name }));
+    const names = Array.from({ length: 20 }, (_, n) => `mysql-${n}`);
+    loop.enqueue(claimRecord({ name: "mysql-0" }));
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const name of names) loop.enqueue(claimRecord({ name }));
     await new Promise((resolve) => setImmediate(resolve));
     const closed = loop.close();
     gate.through();
     await closed;
-    assert.deepEqual(gate.asked, ["shop/mysql-0"]);
+    assert.deepEqual(
+      gate.asked.slice(0, 15),
+      names.slice(0, 15).map((name) => `shop/${name}`),
+    );
+    assert.deepEqual(gate.asked.slice(15), ["shop/mysql-0"], "it was pointed out again");
   });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { messageOf } from "../base/errors.ts";
+import { KeyedMutex } from "../base/keyed-mutex.ts";
 import type { Metrics } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
@@ -8,6 +9,8 @@ import type { GarbageCollector, GcReport } from "./garbage-collector.ts";
 
 /** Two observations 30 s apart and a pass every 10 s keep within the 60 s of invariant 6. */
 const PASS_EVERY_MS = 10_000;
+/** Suspects that are judged at once, as a pass does. */
+const AT_ONCE = 16;
 
 export interface GcLoop {
   /** Judges one claim soon, because something just happened to what it is kept for. */
@@ -20,23 +23,30 @@ export interface GcLoop {
 export function startGcLoop(context: Context, collector: GarbageCollector, metrics: Metrics): GcLoop {
   const stop = new AbortController();
   const suspects = new Map<string, Claim>(); // namespace/name -> claim as it was when it was suspected
-  let judging: Promise<void> = Promise.resolve();
-  const judgeAll = async () => {
+  const judges = new Set<Promise<void>>(); // those that are at work
+  let idle = AT_ONCE;
+  const turns = new KeyedMutex(); // a claim that is suspected again while it is judged waits for that: the two would only meet in conflicts
+  const judge = async () => {
+    await Promise.resolve(); // whoever points one out waits for nothing
     for (const [key, claim] of suspects) {
-      if (stop.signal.aborted) return;
+      if (stop.signal.aborted) break;
       suspects.delete(key);
-      await judgeOne(context, collector, claim);
+      await turns.run(key, () => judgeOne(context, collector, claim));
     }
+    idle++;
   };
   const passes = repeat(context, stop.signal, () => passOnce(context, collector, metrics));
   return {
     enqueue(claim) {
-      if (suspects.size === 0) judging = judging.then(judgeAll);
       suspects.set(claimKey(claim), claim);
+      if (idle === 0) return;
+      idle--;
+      const judging = judge().finally(() => judges.delete(judging));
+      judges.add(judging);
     },
     async close() {
       stop.abort();
-      await Promise.all([passes, judging]);
+      await Promise.all([passes, ...judges]);
     },
   };
 }
