@@ -39,7 +39,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   CLAIM_CHANGED:
     'Delete the pod that has the claim: `kubectl delete pod NAME`. The next pod of that name gets what is asked for now. To keep the old address, take the change back. If the message is about a MAC address: to delete the pod does not help; the runtime has to say that MAC address and the network\'s configuration has to declare `"capabilities": {"mac": true}` ([who sets it](cluster.md#mac-addresses)), or take the MAC address out of the pod\'s annotations.',
   CLAIM_RELEASING:
-    "Try again in a second; controllers and kubelet do so by themselves. If it lasts for minutes: `berthctl explain claim/NAMESPACE/NAME` says what the release waits for.",
+    "Try again in a second; controllers and kubelet do so by themselves. If it lasts for minutes: `berthctl explain claim/NAMESPACE/NAME` says what the release waits for. If the message names a finalizer, its addresses are free, and whoever set that has to take it away.",
   CLAIM_MISSING:
     "Delete the pod and create it again. If that does not help, the webhook was not asked: `kubectl get mutatingwebhookconfiguration berth -o yaml` says for which namespaces and pods it is.",
   CLAIM_BUSY:

@@ -17,6 +17,7 @@ export const LOG_KEYS = {
   field: "fields of a configuration, separated by commas",
   file: "the name of a file, or its path",
   files: "paths of files, by their content",
+  finalizers: "finalizers of an object, separated by commas",
   host: "the address that a server listens on",
   interface: "an interface of a sandbox",
   key: "an object in a queue or a watch, as namespace/name or name",

@@ -9,7 +9,7 @@ import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts"
 import { RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";
 import type { OwnReader } from "../manifest/pod-claim.ts";
-import type { Claim } from "../model/claim.ts";
+import { type Claim, isKeptByOthers } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
 import { repairClaim } from "./claim-repair.ts";
@@ -197,6 +197,7 @@ export class GarbageCollector {
   async judgeClaim(hint: Stored<"claim">): Promise<RetentionDecision> {
     if (!this.#mayWrite()) return { kind: "keep" };
     if (hint.record.releasing === true) {
+      if (isKeptByOthers(hint.record) && !this.#isRelyingOn(hint.record)) return { kind: "keep" };
       const seen = await this.#context.store.get("claim", hint.key);
       if (seen?.record.releasing === true) await release(this.#context, seen);
       return { kind: "keep" };
@@ -210,6 +211,14 @@ export class GarbageCollector {
     const verdict = this.#limits.judge(seen, again);
     await this.#carryOut(seen, verdict);
     return verdict;
+  }
+
+  /** Something of it does not cool yet. What the view shows later is met by a later pass. */
+  #isRelyingOn({ addresses, nonce }: Claim): boolean {
+    return addresses.some((address) => {
+      const reservation = this.#context.view.reservation(address)?.record;
+      return reservation?.nonce === nonce && reservation.releasedAt === undefined;
+    });
   }
 
   async #carryOut(seen: Stored<"claim">, verdict: RetentionDecision): Promise<void> {

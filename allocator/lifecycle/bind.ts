@@ -3,7 +3,14 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
-import { type Binding, type Claim, type ClaimAttachment, claimKey, isBound } from "../model/claim.ts";
+import {
+  type Binding,
+  type Claim,
+  type ClaimAttachment,
+  claimKey,
+  isBound,
+  isKeptByOthers,
+} from "../model/claim.ts";
 import { formatHolding } from "../model/interfaces.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
@@ -93,6 +100,7 @@ function keptForAnother(claim: Claim, { name }: BindTarget): Refusal {
 /** Why the claim is not for the pod, whoever has it now. */
 function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
   const key = claimKey(claim);
+  if (isKeptByOthers(claim)) return deletionPending(claim);
   if (claim.releasing === true) {
     const words = `the addresses of claim ${key} are being given back; try again in a moment`;
     return refuse("CLAIM_RELEASING", words, { claim: key });
@@ -108,9 +116,14 @@ function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
   return claim.deleting === true && !stays ? deletionPending(claim) : undefined;
 }
 
-/** The words for a claim that somebody deleted and that is not gone yet. */
-export function deletionPending(claim: Claim): Refusal {
+/** The words for a claim that somebody deleted and that is not gone yet; `finalizers` of it, where they are known. */
+export function deletionPending(claim: Claim, finalizers: readonly string[] = []): Refusal {
   const key = claimKey(claim);
+  if (isKeptByOthers(claim)) {
+    const whose = finalizers.length === 0 ? "somebody else's" : finalizers.join(", ");
+    const words = `the addresses of claim ${key} were given back, and its record stays for a finalizer (${whose}); whoever set that has to take it away`;
+    return refuse("CLAIM_RELEASING", words, { claim: key });
+  }
   const { podName = "", node = "" } = claim.binding ?? {};
   const why = isDetached(claim)
     ? "try again in a moment"

@@ -21,12 +21,15 @@ export async function release(context: Context, seen: Stored<"claim">): Promise<
 }
 
 async function finishRelease(context: Context, seen: Stored<"claim">): Promise<"released" | "changed"> {
-  const { record } = seen;
+  const { record, finalizers = [] } = seen;
   for (const address of record.addresses) await startCooldown(context, address, record.nonce);
   // One that somebody deleted went with the write that ended its binding, or goes when others let it go.
   const removed = record.deleting === true || (await context.store.remove("claim", seen)).kind === "removed";
   if (!removed) return "changed";
-  context.log.info("claim released", { claim: claimKey(record), address: record.addresses.join(",") });
+  const what = { claim: claimKey(record), address: record.addresses.join(",") };
+  if (finalizers.length === 0) context.log.info("claim released", what);
+  else
+    context.log.warn("claim released; others keep its record", { ...what, finalizers: finalizers.join(",") });
   return "released";
 }
 

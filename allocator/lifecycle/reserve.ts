@@ -5,7 +5,7 @@ import { BerthError, isDefinite, isRefusal, type Refusal } from "../base/errors.
 import type { Context } from "../cache/context.ts";
 import { readClaim } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
-import { type Claim, claimKey, isReserved } from "../model/claim.ts";
+import { type Claim, claimKey, isKeptByOthers, isReserved } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import { placesIn } from "../planning/interface-plan.ts";
 import type { Plan } from "../planning/plan.ts";
@@ -22,6 +22,7 @@ import {
   wereLeftAlone,
 } from "./acquire.ts";
 import type { AllocationRequest, Attempt, Reserved, Seen } from "./allocation-request.ts";
+import { deletionPending } from "./bind.ts";
 import { blockAgainst, ensureReliable } from "./block-conflict.ts";
 import { podGone } from "./claim-conflicts.ts";
 import { decide, type Mode } from "./claim-decision.ts";
@@ -117,13 +118,18 @@ async function finished(
   return await context.store.get("claim", known.key);
 }
 
+/** What is given back goes in a moment, or when others let it go. */
+function notGone({ record, finalizers }: Stored<"claim">): Attempt {
+  return isKeptByOthers(record) ? deletionPending(record, finalizers) : { kind: "contended" };
+}
+
 async function tryReserve(
   context: Context,
   requested: AllocationRequest,
   known: Stored<"claim"> | undefined,
   seen: Seen,
 ): Promise<Attempt> {
-  if (known?.record.releasing === true) return { kind: "contended" };
+  if (known?.record.releasing === true) return notGone(known);
   const decision = await decide(context, requested, known?.record, committing(context, seen));
   if (isRefusal(decision)) return decision;
   const { allocation, reliable, plan, moves } = decision;

@@ -2,6 +2,7 @@
 // A claim that somebody deleted past admission while a pod had it. Only Kubernetes has such claims; here they are written.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { altered } from "../../test/simulation/altered.ts";
 import { entries, ordinalAllocation, slotsFor } from "../../test/support/allocation-requests.ts";
 import {
   attachmentOf,
@@ -31,6 +32,9 @@ const DETACHED: Claim = {
 const WAITS =
   "CLAIM_RELEASING: claim shop/mysql-0 is being deleted; its addresses are given back when the sandbox of pod mysql-0 " +
   "on node node-a has ended; try again then";
+const KEPT =
+  "CLAIM_RELEASING: the addresses of claim shop/mysql-0 were given back, and its record stays for a finalizer " +
+  "(somebody else's); whoever set that has to take it away";
 const SOON = "CLAIM_RELEASING: claim shop/mysql-0 is being deleted; try again in a moment";
 
 async function put(world: World, claim: Claim): Promise<Stored<"claim">> {
@@ -46,7 +50,7 @@ describe("a claim that is being deleted", () => {
       [DOOMED, WAITS],
       [DETACHED, SOON],
       [{ ...DOOMED, handMade: true }, WAITS],
-      [{ ...DOOMED, releasing: true }, WAITS],
+      [{ ...DOOMED, releasing: true }, KEPT],
     ] as const) {
       await using world = await openWorld({ pools: [DB_POOL] });
       await put(world, claim);
@@ -115,5 +119,50 @@ describe("a claim that is being deleted", () => {
     assert.deepEqual([left?.record.releasing, left?.record.binding], [true, undefined]);
     const reservation = await world.realStore.get("reservation", "10.20.0.70");
     assert.equal(reservation?.record.releasedAt, world.clock.now());
+  });
+
+  describe("and is kept by a finalizer of somebody else after it was given back", () => {
+    /** Its addresses cool, and the store says whose finalizer it has. */
+    async function kept(asked: string[], said: string[]) {
+      const finalizers = ["tenant.example/mine"];
+      const world = await openWorld({
+        pools: [DB_POOL],
+        wrap: (store) =>
+          altered(store, {
+            get: async (kind, key) => {
+              asked.push(key);
+              const stored = await store.get(kind, key);
+              return stored && kind === "claim" ? { ...stored, finalizers } : stored;
+            },
+          }),
+      });
+      await put(world, { ...DETACHED, releasing: true });
+      const log = { ...world.context.log, warn: (words: string) => void said.push(words) };
+      return { world, collector: world.collector({ ...world.context, log }) };
+    }
+
+    it("is looked at by the garbage collector until all of it cools, and not again", async () => {
+      const [asked, said]: [string[], string[]] = [[], []];
+      const { world, collector } = await kept(asked, said);
+      await using _ = world;
+      for (let n = 0; n < 3; n++) {
+        await collector.pass();
+        await world.settle();
+      }
+      assert.deepEqual(asked, ["shop/mysql-0", "10.20.0.70"]);
+      assert.deepEqual(said, ["claim released; others keep its record"]);
+      const reservation = await world.realStore.get("reservation", "10.20.0.70");
+      assert.equal(reservation?.record.releasedAt, world.clock.now());
+    });
+
+    it("is refused at once to whoever wants its name, with that finalizer", async () => {
+      const { world } = await kept([], []);
+      await using _ = world;
+      const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
+      assert.equal(
+        refusalOf(await reserve(world.context, allocation, "pod")),
+        KEPT.replace("somebody else's", "tenant.example/mine"),
+      );
+    });
   });
 });

@@ -144,6 +144,14 @@ export function hadPod(claim: Claim): boolean {
   return isBound(claim) || claim.status.attachment !== undefined;
 }
 
+/**
+ * It is given back, and is there all the same: whoever else has set a finalizer keeps the record. Berth's own goes with the
+ * write that begins to give back what somebody deleted.
+ */
+export function isKeptByOthers({ releasing, deleting }: Claim): boolean {
+  return releasing === true && deleting === true;
+}
+
 export function isReserved(claim: Claim): boolean {
   return claim.nonce !== "" && claim.releasing !== true;
 }
