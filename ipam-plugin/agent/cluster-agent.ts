@@ -63,6 +63,8 @@ interface NodeAgentOptions {
   readonly etcdCertificates?: string;
   /** Refusals name nodes and blocks; absent: they count them. */
   readonly refusalsNameAll?: boolean;
+  /** Pods may come to be without a review; absent: each that is to be reviewed was. */
+  readonly unreviewedPods?: boolean;
 }
 
 interface NodeAgent extends Agent {
@@ -145,6 +147,7 @@ function followNode(options: NodeAgentOptions, connection: Connection): Followed
     hasBlocks: (pool) => serving?.hasBlocks(pool) === true,
     allPools: () => serving?.allPools(),
     checkAfter: (claim, afterMs) => queue.addAfter(claim, afterMs),
+    ...(options.unreviewedPods === true ? { storedClaim: (claim) => store.get("claim", claim) } : {}),
   });
   lookAtChanges(watch, queue, claims);
   return {

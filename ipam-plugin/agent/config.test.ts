@@ -28,6 +28,7 @@ describe("the agent's environment", () => {
       logLevel: "info",
       dialects: OWN_OF_EACH,
       refusalsNameAll: false,
+      unreviewedPods: false,
       resultFolders: RESULT_FOLDERS,
       api: { host: "10.96.0.1", port: "443" },
     });
@@ -49,6 +50,7 @@ describe("the agent's environment", () => {
       BERTH_CNI_RESULTS: "/host/results:/host/others/",
       BERTH_CONFLIST: "/etc/berth/05-berth.conflist",
       BERTH_REFUSALS_NAME: "All",
+      BERTH_FAILURE_POLICY: "Ignore",
       BERTH_KUBECONFIG: "/etc/kubeconfig",
       BERTH_LOG_LEVEL: "debug",
     });
@@ -60,6 +62,7 @@ describe("the agent's environment", () => {
       logLevel: "debug",
       dialects: OWN_OF_EACH,
       refusalsNameAll: true,
+      unreviewedPods: true,
       plugin: { from: "/opt/berth/bin/berth", folder: "/host/cni/bin" },
       aliases: { names: ["whereabouts", "static-ipam"], replace: true },
       conflist: { from: "/etc/berth/05-berth.conflist", folder: "/host/cni/net.d" },

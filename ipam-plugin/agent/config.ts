@@ -5,6 +5,7 @@ import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { ApiServer } from "../../kube/api/access.ts";
 import {
   apiServerOf,
+  choiceOf,
   dialectsIn,
   type Environment,
   envString,
@@ -33,6 +34,8 @@ export interface AgentConfig {
   readonly dialects: Dialects;
   /** The refusal of an ADD names nodes and blocks to whoever reads events of the pod's namespace. */
   readonly refusalsNameAll: boolean;
+  /** Pods come to be while no webhook answers: nothing was written into them of what is kept for them. */
+  readonly unreviewedPods: boolean;
   /** The CNI plugin, and the folder where this host's runtime looks for it. */
   readonly plugin?: Installation;
   /** Other names of the plugin there. */
@@ -74,6 +77,7 @@ const NODE_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
  * | `BERTH_ETCD_CERTIFICATES` | the folder, mounted, of the certificates that networks with `etcdConfig` name | such networks are refused |
  * | `BERTH_DIALECTS`   | which requests in other systems' words are for Berth, such as `calico=all,kubeOvn=none` | `own` of each |
  * | `BERTH_REFUSALS_NAME` | `All`: refusals name nodes and blocks; `Readable`: they count them | `Readable`     |
+ * | `BERTH_FAILURE_POLICY` | `Ignore`: the API server creates pods that no webhook reviewed; `Fail`: none | `Fail` |
  * | `BERTH_KUBECONFIG` | a kubeconfig, to run outside the cluster      | the pod's service account |
  * | `BERTH_LOG_LEVEL`  | debug, info, warn, error or silent            | info                      |
  *
@@ -91,6 +95,7 @@ export function configOf(env: Environment): AgentConfig {
     logLevel: logLevelOf(env),
     dialects: dialectsIn(env),
     refusalsNameAll: refusalsNameAllIn(env),
+    unreviewedPods: choiceOf(env, "BERTH_FAILURE_POLICY", ["Fail", "Ignore"], "Fail") === "Ignore",
     resultFolders: text("BERTH_CNI_RESULTS", RESULT_FOLDERS.join(":"))
       .split(":")
       .map((folder) => resolve(folder)),

@@ -79,9 +79,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const runtimeRecords = recordsIn(resultFolders, linuxHost);
   // files are written by the host's own clock
   const hostLocalLeases = leasesOn(linuxHost, resultFolders, () => clock.now());
-  const { dialects, refusalsNameAll, etcdCertificates } = config;
+  const { dialects, refusalsNameAll, unreviewedPods, etcdCertificates } = config;
   const etcd = etcdCertificates === undefined ? {} : { etcdCertificates };
-  const here = { node, connection, database, socketPath, bootId, dialects, refusalsNameAll, ...etcd };
+  const choices = { dialects, refusalsNameAll, unreviewedPods, ...etcd };
+  const here = { node, connection, database, socketPath, bootId, ...choices };
   const unreadRecords = unreadRecordsIn(resultFolders, linuxHost);
   const runtime = { runtimeRecords, unreadRecords, recordOf: recordOf(resultFolders) };
   const agent = await startNodeAgent({ ...here, ...runtime, hostLocalLeases, signal, ...deps });

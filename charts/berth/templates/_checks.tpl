@@ -89,6 +89,7 @@ agent:
   BERTH_ETCD_CERTIFICATES: agent.etcdSecret
   BERTH_REFUSALS_NAME: webhook.refusalsName
   BERTH_DIALECTS: dialects
+  BERTH_FAILURE_POLICY: webhook.failurePolicy
   BERTH_KUBECONFIG: "-"
   BERTH_LOG_LEVEL: logLevel
   MALLOC_ARENA_MAX: for little memory

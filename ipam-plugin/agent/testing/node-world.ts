@@ -45,7 +45,9 @@ export class NodeWorld {
   readonly recorded = new Map<string, ClaimAttachment>();
   /** A record of the runtime's that says nothing. */
   unread: UnreadRecord | undefined;
-  /** What a live look at a pod throws, while it is set. */
+  /** Pods come to be without a review. */
+  unreviewed = false;
+  /** What a live look at a pod, or at the claim of its name, throws, while it is set. */
   fault: Error | undefined;
 
   private constructor(world: World) {
@@ -62,6 +64,11 @@ export class NodeWorld {
   another(): NodeClaims {
     const { view } = this;
     const { clock } = this.world;
+    const store = this.#store();
+    const storedClaim = async (claim: string) => {
+      if (this.fault !== undefined) throw this.fault;
+      return await store.get("claim", claim);
+    };
     return new NodeClaims({
       ...{ node: NODE, view, clock },
       reports: this.reportsBy(clock),
@@ -81,6 +88,7 @@ export class NodeWorld {
       },
       hasBlocks: (pool) => this.blockPools.has(pool),
       allPools: () => this.allPools,
+      ...(this.unreviewed ? { storedClaim } : {}),
       checkAfter: (claim) => void this.suspects.push(claim),
       log: { ...noopLogger, warn: (_, fields = {}) => void this.warnings.push(fields) },
     });
@@ -209,6 +217,7 @@ export function podOf(name: string, over: Partial<NodePod> = {}): NodePod {
     annotations: {},
     labels: {},
     finished: false,
+    up: false,
     ...over,
   };
 }

@@ -34,6 +34,13 @@ interface Pending {
   giveUp(): ClaimMatch | Refusal;
 }
 
+/** Asks for nothing and was given none: other sources serve it, unless a claim is kept for its name and it was not reviewed. */
+export interface Unasked {
+  readonly kind: "unasked";
+}
+
+const UNASKED: Unasked = { kind: "unasked" };
+
 interface LookupInput {
   readonly view: NodeCache;
   readonly node: string;
@@ -62,16 +69,16 @@ interface LookupInput {
  * | is not known, nor are its annotations            | wait; then try again                       |
  * | was given a claim at admission                   | wait for its binding; then try again       |
  * | asks for an address and was given none           | wait, for a claim of its name; then refuse |
- * | asks for nothing                                 | other sources of the configuration, blocks among them |
+ * | asks for nothing                                 | other sources of the configuration, blocks among them, unless one is kept for it unreviewed |
  */
 export function lookUpClaim(
   input: LookupInput,
   request: AttachRequest,
-): ClaimMatch | NoClaim | Refusal | Pending {
+): ClaimMatch | NoClaim | Refusal | Pending | Unasked {
   const { view, node } = input;
   if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
   const asks = (annotations: Labels) => readRequest(withoutUnread(annotations, input.dialects));
-  if (!view.isSynced) return isFree(request, asks, input) ? NO_CLAIM : until(() => notLoaded(node));
+  if (!view.isSynced) return isFree(request, asks, input) ? UNASKED : until(() => notLoaded(node));
   const there = view.pod(request.pod);
   const bound = boundTo(view, request, there);
   if (bound !== undefined) return foundFor(bound, there, { input, request });
@@ -142,14 +149,14 @@ function unbound(
     input: { node, hasBlocks, allPools },
     asked,
   }: { readonly input: LookupInput; readonly asked: Request | Refusal },
-): NoClaim | Refusal | Pending {
+): Unasked | Refusal | Pending {
   const named = annotations[ASSIGNED_CLAIM];
   if (named !== undefined) return until(() => notBound(request.pod, named, node));
   if (isRefusal(asked)) return asked;
   if (requestsAddressOn(asked, request.attachment.interface))
     return until(() => missing(request.pod, asksOthers(annotations)));
   const served = request.pools.length === 0 || request.pools.some(hasBlocks);
-  return served ? NO_CLAIM : notAdmitted(request, allPools());
+  return served ? UNASKED : notAdmitted(request, allPools());
 }
 
 /** And nobody else. What the pod's namespace asks for is not known here. */

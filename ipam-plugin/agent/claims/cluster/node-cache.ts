@@ -17,6 +17,8 @@ export interface NodePod extends PodName {
   readonly labels: Labels;
   /** Succeeded or Failed: its sandbox ends, and no other one will be made for it. */
   readonly finished: boolean;
+  /** A sandbox of it has been up, with an address from somewhere. */
+  readonly up: boolean;
 }
 
 /** What this node knows of the API server's objects. It may lag; what it does not have is not proven to be absent. */

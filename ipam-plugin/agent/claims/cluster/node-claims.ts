@@ -22,9 +22,10 @@ import type {
 } from "../claim-source.ts";
 import { within } from "../deadline.ts";
 import { ClaimInterfaces } from "./claim-interfaces.ts";
-import { BINDING_MS, lookUpClaim } from "./claim-lookup.ts";
+import { BINDING_MS, lookUpClaim, type Unasked } from "./claim-lookup.ts";
 import { type Holder, isNews, needs } from "./holder.ts";
-import type { NodeCache, NodePod, PodName } from "./node-cache.ts";
+import { isKeptFor, isPastReview, notReviewed } from "./kept-claim.ts";
+import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
 import type { RecordedSandboxes } from "./recorded-sandboxes.ts";
 import type { StatusWriter } from "./status-writer.ts";
 
@@ -49,6 +50,8 @@ interface NodeClaimsOptions {
   readonly hasBlocks?: (pool: string) => boolean;
   /** Every pool that there is; undefined: not all are known. */
   readonly allPools?: () => readonly Pool[] | undefined;
+  /** A claim as the store has it, where pods may come to be without a review; absent: every pod that is to be reviewed was. */
+  readonly storedClaim?: (claim: string) => Promise<Stored<"claim"> | undefined>;
 }
 
 /** After the answer, which must not wait for it. */
@@ -79,6 +82,14 @@ export class NodeClaims implements ClaimSource {
   }
 
   async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
+    const found = await this.#searchFor(request, signal);
+    return found.kind === "unasked" ? await this.#unlessKept(request, signal) : found;
+  }
+
+  async #searchFor(
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<ClaimMatch | NoClaim | Refusal | Unasked> {
     const found = this.#search(request);
     if (found.kind !== "wait") return found;
     const { view } = this.#options;
@@ -87,6 +98,18 @@ export class NodeClaims implements ClaimSource {
     if (view.isSynced) await this.#await(request.pod, signal, () => this.#search(request).kind !== "wait");
     const last = this.#search(request);
     return last.kind === "wait" ? last.giveUp() : last;
+  }
+
+  /** The review that would have told the pod of a claim may have been left out: then the store says whether there is one. */
+  async #unlessKept(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
+    const { view, livePod, storedClaim } = this.#options;
+    if (storedClaim === undefined) return NO_CLAIM;
+    const kept = (await storedClaim(podKey(request.pod)))?.record;
+    if (kept === undefined || !isKeptFor(request, kept)) return NO_CLAIM;
+    if (isPastReview(view.pod(request.pod) ?? (await livePod(request.pod)))) return NO_CLAIM;
+    await this.#await(request.pod, signal, () => view.isSynced && this.#search(request).kind !== "unasked");
+    const last = await this.#searchFor(request, signal);
+    return last.kind === "unasked" ? notReviewed(request, kept) : last;
   }
 
   async attach(

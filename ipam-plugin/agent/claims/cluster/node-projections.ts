@@ -31,14 +31,16 @@ const READ = [
 /** Of its annotations only what Berth reads. */
 export function nodePod({ metadata, ...rest }: KubeItem): NodePod {
   const { namespace = "", name, uid, annotations = {}, labels = {} } = metadata;
-  const phase = new Fields(rest).at("status").text("phase");
+  const status = new Fields(rest).at("status");
+  const phase = status.text("phase");
   const keys = new Set([...READ, ...keptKeysIn(annotations, () => true)]);
   const read = [...keys].flatMap((key) => {
     const value = annotations[key];
     return value === undefined ? [] : [[key, value] as const];
   });
   const finished = phase === "Succeeded" || phase === "Failed";
-  return { namespace, name, uid, annotations: Object.fromEntries(read), labels, finished };
+  const up = status.text("podIP") !== "";
+  return { namespace, name, uid, annotations: Object.fromEntries(read), labels, finished, up };
 }
 
 /** A pool, and what its status says of who has blocks of it. */
