@@ -70,6 +70,8 @@ interface NodeAgentOptions {
 interface NodeAgent extends Agent {
   /** The claims are loaded: every ADD can be served. */
   readonly isReady: boolean;
+  /** Of this node's Node object, so far as it is known; it is followed from the first call on. */
+  nodeUID(): string | undefined;
 }
 
 /** An ADD may wait for a status that is being written: rather write it once more than make a pod wait for long. */
@@ -271,6 +273,10 @@ function inBackground(agent: Agent, { watch, queue, strays, connection, clock, e
     ...agent,
     get isReady() {
       return watch.isSynced;
+    },
+    nodeUID: () => {
+      watch.followNode();
+      return watch.ownNode()?.uid;
     },
     close: () => {
       closing ??= closeAll();

@@ -88,11 +88,11 @@ async function serve(config: AgentConfig): Promise<void> {
   const agent = await startNodeAgent({ ...here, ...runtime, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
   const isServing = () => agent.isReady;
-  const podCidrs = () => podCidrsOf(connection, node);
+  const ranges = { podCidrs: () => podCidrsOf(connection, node), nodeUID: () => agent.nodeUID() };
   const aliases = config.aliases?.names ?? [];
   const conflist =
     config.conflist &&
-    (await Conflist.open({ ...config.conflist, aliases, node, podCidrs, isReady: isServing, clock, log }));
+    (await Conflist.open({ ...config.conflist, aliases, node, ...ranges, isReady: isServing, clock, log }));
   closers.push(() => conflist?.close());
   isReady = () => isServing() && conflist?.isWritten !== false;
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });

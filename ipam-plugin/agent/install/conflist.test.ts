@@ -57,6 +57,8 @@ describe("the conflist", () => {
   let logged: string[];
   let open: Conflist[];
   let podCidrs: readonly string[];
+  let nodeUID: string | undefined;
+  let asked: number;
 
   /** As the kubelet mounts a ConfigMap: the file is a link through a folder that is swapped at once. */
   async function mount(text: string): Promise<void> {
@@ -79,7 +81,11 @@ describe("the conflist", () => {
     const log: Logger = { ...noopLogger, info: at("info"), warn: at("warn"), error: at("error") };
     const started = await Conflist.open({
       ...{ from: join(mounted, NAME), folder: host, isReady: () => ready, clock, log },
-      ...{ node: "node-a", podCidrs: async () => podCidrs },
+      ...{ node: "node-a", nodeUID: () => nodeUID },
+      podCidrs: async () => {
+        asked++;
+        return podCidrs;
+      },
     });
     open.push(started);
     return started;
@@ -91,7 +97,7 @@ describe("the conflist", () => {
     folder = await mkdtemp(join(tmpdir(), "berth-conflist-"));
     [mounted, host] = [join(folder, "mounted"), join(folder, "net.d")];
     [version, ready, clock, logged, open] = [0, false, new ManualClock(real.now()), [], []];
-    podCidrs = [];
+    [podCidrs, nodeUID, asked] = [[], undefined, 0];
     await mkdir(mounted);
     await mkdir(host);
     await symlink(join("..data", NAME), join(mounted, NAME));
@@ -176,6 +182,32 @@ describe("the conflist", () => {
     podCidrs = ["10.244.1.0/24"];
     await look();
     assert.equal(JSON.parse(await written()).name, "10.244.1.0/24");
+  });
+
+  it("has the ranges of the Node object that there is, once a node that joined again has some", async () => {
+    await mount(conflist("usePodCidr"));
+    [ready, podCidrs] = [true, ["10.244.1.0/24"]];
+    await start();
+    await look();
+    nodeUID = "first";
+    await look();
+    await look();
+    assert.deepEqual([JSON.parse(await written()).name, asked], ["10.244.1.0/24", 2]);
+    nodeUID = undefined; // deleted
+    await look();
+    [nodeUID, podCidrs] = ["second", []];
+    await look();
+    assert.equal(JSON.parse(await written()).name, "10.244.1.0/24");
+    podCidrs = ["10.244.9.0/24"];
+    await look();
+    assert.equal(JSON.parse(await written()).name, "10.244.9.0/24");
+    await look();
+    assert.equal(asked, 4);
+    assert.deepEqual(logged, [
+      "info: conflist written",
+      "error: conflist is not brought to the host",
+      "info: conflist written",
+    ]);
   });
 
   it("stays while the mounted file is away", async () => {

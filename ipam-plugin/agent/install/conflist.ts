@@ -15,6 +15,8 @@ interface ConflistOptions extends Installation {
   readonly node: string;
   /** The node's own ranges, for a list that has places for them. */
   readonly podCidrs: () => Promise<readonly string[]>;
+  /** Of the Node object that has them, so far as it is known: a node that joined again has another one, and other ranges. */
+  readonly nodeUID: () => string | undefined;
   /** Whether the agent can serve every ADD; once it can, it always can. */
   readonly isReady: () => boolean;
   readonly clock: Clock;
@@ -61,6 +63,8 @@ export class Conflist {
   #seen: string | undefined;
   #wanted: string | undefined;
   #written: string | undefined;
+  /** The Node object whose ranges are in it; undefined: it was not known, or none are. */
+  #writtenOf: string | undefined;
   /** The last look went wrong, and that was said. */
   #failing = false;
 
@@ -142,12 +146,17 @@ export class Conflist {
   }
 
   async #write(): Promise<void> {
-    const { isReady, log, node, podCidrs } = this.#options;
+    const { isReady, log, node, podCidrs, nodeUID } = this.#options;
     const wanted = this.#wanted;
-    if (wanted === undefined || wanted === this.#written || !isReady()) return;
-    const text = needsPodCidr(wanted) ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
+    if (wanted === undefined || !isReady()) return;
+    const hasPlaces = needsPodCidr(wanted);
+    // read before the ranges: those of a later Node object are read again
+    const owner = hasPlaces ? nodeUID() : undefined;
+    if (wanted === this.#written && (owner === undefined || owner === this.#writtenOf)) return;
+    const text = hasPlaces ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
     const isNew = await installConflist(this.#options, text);
     this.#written = wanted;
+    this.#writtenOf = owner;
     if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
   }
 }

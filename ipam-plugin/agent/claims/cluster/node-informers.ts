@@ -44,6 +44,7 @@ export class NodeInformers implements NodeCache {
   readonly #clock: Clock;
   /** Monotonic: since when the Node object of now is seen. */
   #nodeSince = 0;
+  readonly #nodeWanted = Promise.withResolvers<true>();
   readonly #waiting = new Map<string, Set<() => void>>(); // namespace/name of a pod -> who waits for a change of it
   readonly synced: Promise<void>;
 
@@ -119,6 +120,11 @@ export class NodeInformers implements NodeCache {
     if (node === undefined) return undefined;
     const { uid, fenced } = node;
     return { uid, fenced, seenForMs: this.#clock.monotonic() - this.#nodeSince };
+  }
+
+  /** Follows the Node object from now on, also while no pool has blocks. */
+  followNode(): void {
+    this.#nodeWanted.resolve(true);
   }
 
   /** Labels of a pod of this node, of its namespace and of the node: those that are known. */
@@ -199,9 +205,13 @@ export class NodeInformers implements NodeCache {
   /** Follows until `signal` aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const followed = [this.#pods, this.#claims, this.#pools, this.#blocks];
-    const always = followed.map((reflector) => reflector.run(signal));
-    if (await this.#whenCut(signal)) always.push(this.#namespaces.run(signal), this.#nodes.run(signal));
-    await Promise.all(always);
+    const isCut = this.#whenCut(signal);
+    const isNodeWanted = Promise.race([isCut, this.#nodeWanted.promise]);
+    await Promise.all([
+      ...followed.map((reflector) => reflector.run(signal)),
+      isCut.then((is) => (is ? this.#namespaces.run(signal) : undefined)),
+      isNodeWanted.then((is) => (is ? this.#nodes.run(signal) : undefined)),
+    ]);
   }
 
   /** Resolves with the first pool that has blocks: before that, no labels decide anything here. False: the signal aborted. */
