@@ -111,6 +111,11 @@ export function databaseOf({ dataDir }: Pick<AgentConfig, "dataDir">): string {
   return join(dataDir, "agent.db");
 }
 
+/** Which conflist the agent has written. */
+export function conflistRecordOf({ dataDir }: Pick<AgentConfig, "dataDir">): string {
+  return join(dataDir, "conflist.json");
+}
+
 function nodeOf(given: string): string {
   if (given === "") throw invalid("BERTH_NODE_NAME", "is not set; give it the name of this node");
   if (NODE_NAME.test(given)) return given;

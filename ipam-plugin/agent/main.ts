@@ -13,7 +13,7 @@ import { createRandom } from "../../system/random.ts";
 import type { CleanupStack } from "../../system/shutdown.ts";
 import { untilEndingSignal } from "../../system/signals.ts";
 import { startNodeAgent } from "./cluster-agent.ts";
-import { type AgentConfig, databaseOf, loadConfig } from "./config.ts";
+import { type AgentConfig, conflistRecordOf, databaseOf, loadConfig } from "./config.ts";
 import { Conflist } from "./install/conflist.ts";
 import { warnAboutHost } from "./install/host-checks.ts";
 import { installAliases, installPlugin } from "./install/plugin-binary.ts";
@@ -92,7 +92,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const aliases = config.aliases?.names ?? [];
   const conflist =
     config.conflist &&
-    (await Conflist.open({ ...config.conflist, aliases, node, ...ranges, isReady: isServing, clock, log }));
+    (await Conflist.open({
+      ...{ ...config.conflist, record: conflistRecordOf(config), aliases, node, ...ranges },
+      ...{ isReady: isServing, clock, log },
+    }));
   closers.push(() => conflist?.close());
   isReady = () => isServing() && conflist?.isWritten !== false;
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });

@@ -76,11 +76,18 @@ describe("the conflist", () => {
     while (clock.sleeping === 0) await real.sleep(1);
   }
 
-  async function start(): Promise<Conflist> {
+  async function start(name = NAME): Promise<Conflist> {
     const at = (level: string) => (message: string) => logged.push(`${level}: ${message}`);
     const log: Logger = { ...noopLogger, info: at("info"), warn: at("warn"), error: at("error") };
     const started = await Conflist.open({
-      ...{ from: join(mounted, NAME), folder: host, isReady: () => ready, clock, log },
+      ...{
+        from: join(mounted, name),
+        record: join(folder, "conflist.json"),
+        folder: host,
+        isReady: () => ready,
+        clock,
+        log,
+      },
       ...{ node: "node-a", nodeUID: () => nodeUID },
       podCidrs: async () => {
         asked++;
@@ -207,6 +214,30 @@ describe("the conflist", () => {
       "info: conflist written",
       "error: conflist is not brought to the host",
       "info: conflist written",
+    ]);
+  });
+
+  it("takes the place of the one that was written under another name, unless that was changed since", async () => {
+    const names = [NAME, "20-berth.conflist", "30-berth.conflist"] as const;
+    for (const name of names.slice(1)) await symlink(join("..data", NAME), join(mounted, name));
+    ready = true;
+    for (const name of names.slice(0, 2)) {
+      await start(name);
+      await look();
+      await open.pop()?.close();
+      clock = new ManualClock(real.now());
+    }
+    assert.deepEqual(await readdir(host), ["20-berth.conflist"]);
+    await writeFile(join(host, "20-berth.conflist"), conflist("somebody's"));
+    await start(names[2]);
+    await look();
+    assert.deepEqual(await readdir(host), ["20-berth.conflist", "30-berth.conflist"]);
+    assert.deepEqual(logged, [
+      "info: conflist written",
+      "info: conflist written",
+      "info: conflist of the former name removed",
+      "info: conflist written",
+      "warn: the conflist of the former name was changed since it was written, and stays",
     ]);
   });
 

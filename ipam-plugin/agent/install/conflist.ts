@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { isObject } from "../../../allocator/base/validation.ts";
+import { removeFormer } from "./former-conflist.ts";
 import { conflistPath, type Installation, installConflist, prepareConflist } from "./plugin-binary.ts";
 import { fillPodCidrs, needsPodCidr } from "./pod-cidr.ts";
 
@@ -21,6 +23,8 @@ interface ConflistOptions extends Installation {
   readonly isReady: () => boolean;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The file in which the agent remembers what it wrote. Absolute. */
+  readonly record: string;
   /** Other names of the plugin. */
   readonly aliases?: readonly string[];
 }
@@ -146,7 +150,7 @@ export class Conflist {
   }
 
   async #write(): Promise<void> {
-    const { isReady, log, node, podCidrs, nodeUID } = this.#options;
+    const { isReady, log, node, podCidrs, nodeUID, from, ...place } = this.#options;
     const wanted = this.#wanted;
     if (wanted === undefined || !isReady()) return;
     const hasPlaces = needsPodCidr(wanted);
@@ -155,9 +159,10 @@ export class Conflist {
     if (wanted === this.#written && (owner === undefined || owner === this.#writtenOf)) return;
     const text = hasPlaces ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
     const isNew = await installConflist(this.#options, text);
+    if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
+    await removeFormer({ name: basename(from), text }, { ...place, log });
     this.#written = wanted;
     this.#writtenOf = owner;
-    if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
   }
 }
 
