@@ -44,6 +44,14 @@ describe("judgeConflist", () => {
   it("tells one that asks Berth from one that does not", () => {
     assert.deepEqual(validateConflist(conflist("net")), { kind: "conflist", asksBerth: true });
     assert.deepEqual(validateConflist(conflist("net", "host-local")), { kind: "conflist", asksBerth: false });
+    const delegate = JSON.parse(conflist("net"));
+    for (const plugin of [
+      { type: "flannel", delegate: delegate.plugins[0] },
+      { type: "multus", delegates: [delegate] },
+    ]) {
+      const text = JSON.stringify({ cniVersion: "1.0.0", name: "net", plugins: [plugin] });
+      assert.deepEqual(validateConflist(text), { kind: "conflist", asksBerth: true });
+    }
   });
 });
 

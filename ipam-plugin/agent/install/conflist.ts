@@ -166,7 +166,10 @@ export class Conflist {
   }
 }
 
-function asksBerth(plugin: unknown, names: readonly string[]): boolean {
-  const ipam = isObject(plugin) ? plugin["ipam"] : undefined;
-  return isObject(ipam) && names.some((name) => name === ipam["type"]);
+/** Wherever the `ipam` is: a plugin may have delegates, such as flannel's and Multus'. */
+function asksBerth(value: unknown, names: readonly string[]): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const ipam = isObject(value) ? value["ipam"] : undefined;
+  if (isObject(ipam) && names.some((name) => name === ipam["type"])) return true;
+  return Object.values(value).some((inner) => asksBerth(inner, names));
 }
