@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createServer, type RequestListener } from "node:http";
 import { type Bound, Connections } from "./connections.ts";
+import { type ListeningPlace, listenAt } from "./listening.ts";
 import { ONE_BODILESS_REQUEST } from "./one-request.ts";
 
 /** A kubelet and a Prometheus have one each; one address may have all that nobody else comes for. */
@@ -19,10 +20,7 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
-interface ProbeServerOptions {
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
+interface ProbeServerOptions extends ListeningPlace {
   readonly answer: RequestListener;
   readonly onError?: (error: Error) => void;
 }
@@ -32,7 +30,7 @@ interface ProbeServerOptions {
  * comes, and little time. Rejects with the error of the system when host and port cannot be listened on.
  */
 export async function listenForProbes(options: ProbeServerOptions): Promise<ProbeServer> {
-  const { host, port, answer, onError = () => {} } = options;
+  const { port, answer, onError = () => {} } = options;
   const server = createServer({ ...ONE_BODILESS_REQUEST, ...PROBE_TIMES });
   // neither does an answer that nobody reads go on for longer
   server.timeout = TIMEOUT_MS;
@@ -42,11 +40,7 @@ export async function listenForProbes(options: ProbeServerOptions): Promise<Prob
     request.resume();
     answer(request, response);
   });
-  await new Promise<void>((done, fail) => {
-    server.once("error", fail);
-    server.listen(port, host, done);
-  });
-  server.removeAllListeners("error");
+  await listenAt(server, options);
   server.on("error", onError);
   const address = server.address();
   return {

@@ -12,7 +12,6 @@ describe("the webhook's environment", () => {
     assert.deepEqual(configOf({ ...LEAST, BERTH_POD_NAME: "", BERTH_KUBECONFIG: "" }, "berth-7f9c"), {
       namespace: "berth-system",
       podName: "berth-7f9c",
-      host: "::",
       port: 8443,
       certificates: "/etc/berth/tls",
       departMs: 5_000,

@@ -17,6 +17,7 @@ import {
   portOf,
   refusalsNameAllIn,
 } from "../system/environment.ts";
+import type { ListeningPlace } from "../system/listening.ts";
 import type { LogLevel } from "../system/logger.ts";
 import { CILIUM_MODES, type CiliumMode } from "./controllers/cilium/cilium-node.ts";
 import { REVIEWERS_BY } from "./controllers/controller.ts";
@@ -31,14 +32,11 @@ export interface Issued {
 }
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
-interface Config {
+interface Config extends ListeningPlace {
   /** Where Berth runs: its lease lies there. */
   readonly namespace: string;
   /** Of this replica: tells replicas apart. */
   readonly podName: string;
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
   /** Absolute; has `tls.crt` and `tls.key`, which may be changed while they are served. */
   readonly certificates: string;
   /** Absent: `certificates` has what is served. */
@@ -80,7 +78,7 @@ export function loadConfig(): Config {
  * |--------------------|-----------------------------------------------------------|--------------------------|
  * | `BERTH_NAMESPACE`  | the namespace that Berth runs in                          | required                 |
  * | `BERTH_POD_NAME`   | the name of this pod                                      | the name of the host     |
- * | `BERTH_HOST`       | the address to listen on                                  | `::`, every one          |
+ * | `BERTH_HOST`       | the address to listen on                                  | every one                |
  * | `BERTH_PORT`       | the port to listen on                                     | 8443                     |
  * | `BERTH_TLS_SECRET` | the Secret that Berth's issuer puts the certificate into  | `BERTH_TLS` has it       |
  * | `BERTH_SERVICE`    | the Service that it is for                                | `berth-webhook`          |
@@ -108,13 +106,14 @@ export function configOf(env: Environment, host: string): Config {
   const namespace = text("BERTH_NAMESPACE", "");
   if (namespace === "")
     throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
+  const listened = text("BERTH_HOST", "");
   const secret = text("BERTH_TLS_SECRET", "");
   const clientAuthority = text("BERTH_CLIENT_CA", "");
   const metricsToken = text("BERTH_METRICS_TOKEN", "");
   return {
     namespace,
     podName: text("BERTH_POD_NAME", host),
-    host: text("BERTH_HOST", "::"),
+    ...(listened === "" ? {} : { host: listened }),
     port: portOf(env, 8443),
     certificates: resolve(text("BERTH_TLS", "/etc/berth/tls")),
     ...(secret === "" ? {} : { issued: { secret, service: text("BERTH_SERVICE", "berth-webhook") } }),

@@ -12,6 +12,7 @@ import { EventRecorder } from "../kube/controller/event-recorder.ts";
 import { kubeEventSink } from "../kube/controller/event-sink.ts";
 import manifest from "../package.json" with { type: "json" };
 import { limitedLogger } from "../system/limited-logger.ts";
+import type { ListeningPlace } from "../system/listening.ts";
 import { createMetrics, type MetricsRegistry } from "../system/metrics.ts";
 import { type CleanupStack, withCleanup } from "../system/shutdown.ts";
 import { remembered } from "../system/single-flight.ts";
@@ -48,15 +49,12 @@ import { openCertificates, serveCertificates, type TlsHandle } from "./tls-setup
 /** Whoever sends reviews of pools has the API server list some thousand Services no more often. */
 const SERVICES_MS = 5_000;
 
-interface WebhookOptions {
+interface WebhookOptions extends ListeningPlace {
   /** Stays open when the webhook is closed: it belongs to whoever opened it. */
   readonly connection: Connection;
   /** Where the lease lies. */
   readonly namespace: string;
   readonly podName: string;
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
   /** The folder of `tls.crt` and `tls.key`. */
   readonly certificates: string;
   /** Instead of the folder: the Secret that Berth's issuer fills. */

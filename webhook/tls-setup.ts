@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { BerthError, messageOf } from "../allocator/base/errors.ts";
 import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.ts";
 import type { Connection } from "../kube/api/connection.ts";
+import type { ListeningPlace } from "../system/listening.ts";
 import type { CleanupStack } from "../system/shutdown.ts";
 import { startCertificates } from "./certificates/controller.ts";
 import {
@@ -20,12 +21,9 @@ import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
 import { serveTls, type TlsServer } from "./http/tls-server.ts";
 
-interface ServingOptions {
+interface ServingOptions extends ListeningPlace {
   readonly connection: Connection;
   readonly namespace: string;
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
   /** The folder of `tls.crt` and `tls.key`, which somebody else fills. */
   readonly certificates: string;
   /** Instead of the folder: the Secret that Berth's issuer fills. */

@@ -12,6 +12,7 @@ import {
   UNPROVEN_LIMITS,
 } from "../../system/connections.ts";
 import { HANDSHAKE_MS } from "../../system/handshakes.ts";
+import { type ListeningPlace, listenAt, placeWords } from "../../system/listening.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
 import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
 import { fitLine } from "../review/warnings.ts";
@@ -24,11 +25,8 @@ import {
 import { answerEarly } from "./early-answer.ts";
 import { SlowClients } from "./slow-clients.ts";
 
-export interface TlsServerOptions {
+export interface TlsServerOptions extends ListeningPlace {
   readonly app: RequestListener;
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
   readonly certificate: CertificatePair;
   /**
    * PEM of the authority whose clients may change something. Absent: anyone may. Reading stays open to all, because
@@ -122,7 +120,10 @@ export async function serveTls(options: TlsServerOptions): Promise<TlsServer> {
   server.on("tlsClientError", (error) => {
     log.debug("handshake failed", { error });
   });
-  await listen(server, options);
+  await listenAt(server, options).catch((cause: unknown) => {
+    const message = `cannot listen on ${placeWords(options)}: ${messageOf(cause)}`;
+    throw new BerthError("CONFIG_INVALID", message, { cause });
+  });
   server.on("error", (error) => log.error("server failed", { error }));
   let closing: Promise<void> | undefined;
   return {
@@ -180,19 +181,6 @@ function refuse(response: ServerResponse, words: string, clock: Clock): void {
   response.setHeader("Content-Type", "text/plain; charset=utf-8");
   response.setHeader("Connection", "close");
   answerEarly(response, fitLine(words, LONGEST_WORDS), clock, STRANGERS_BYTES);
-}
-
-function listen(server: Server, { host, port }: TlsServerOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (cause) => {
-      const message = `cannot listen on ${host} port ${port}: ${messageOf(cause)}`;
-      reject(new BerthError("CONFIG_INVALID", message, { cause }));
-    });
-    server.listen({ host, port }, () => {
-      server.removeAllListeners("error");
-      resolve();
-    });
-  });
 }
 
 function addressOf(server: Server): TlsServer["address"] {

@@ -8,7 +8,8 @@ const [HOUR, DAY] = [3_600_000, 86_400_000];
 
 describe("the issuer's environment", () => {
   it("needs little", () => {
-    const { secrets, service, leafMs, authorityMs, port, podName } = configOf(LEAST, "host");
+    const { secrets, service, leafMs, authorityMs, port, podName, ...rest } = configOf(LEAST, "host");
+    assert.equal("host" in rest, false, "every address");
     assert.deepEqual(secrets, {
       ...{ namespace: "berth-system", authority: "berth-webhook-ca", served: "berth-webhook-tls" },
     });

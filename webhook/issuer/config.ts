@@ -10,11 +10,12 @@ import {
   logLevelOf,
   portOf,
 } from "../../system/environment.ts";
+import type { ListeningPlace } from "../../system/listening.ts";
 import type { LogLevel } from "../../system/logger.ts";
 import type { SecretNames } from "../certificates/secret.ts";
 
 /** What the environment says. The table in `configOf` has the variables. */
-interface Config {
+interface Config extends ListeningPlace {
   readonly secrets: SecretNames;
   /** Of this process: tells events of it from those of others. */
   readonly podName: string;
@@ -23,9 +24,6 @@ interface Config {
   readonly leafMs: number;
   /** At least three times `leafMs`. */
   readonly authorityMs: number;
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
   readonly api: ApiServer;
   readonly logLevel: LogLevel;
 }
@@ -45,7 +43,7 @@ export function loadConfig(): Config {
  * | `BERTH_SERVICE`        | the Service that it is for                                | `berth-webhook`          |
  * | `BERTH_LEAF_LIFE`      | Go duration: how long a certificate is valid              | 2160h                    |
  * | `BERTH_AUTHORITY_LIFE` | the same of its authority, three times that at least      | 87600h                   |
- * | `BERTH_HOST`           | the address that probes are answered at                   | `::`, every one          |
+ * | `BERTH_HOST`           | the address that probes are answered at                   | every one                |
  * | `BERTH_PORT`           | the port                                                  | 9470                     |
  * | `BERTH_KUBECONFIG`     | a kubeconfig, to run outside the cluster                  | the pod's service account |
  * | `BERTH_LOG_LEVEL`      | debug, info, warn, error or silent                        | info                     |
@@ -58,6 +56,7 @@ export function configOf(env: Environment, host: string): Config {
   if (namespace === "")
     throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
   const leafMs = lifeOf("BERTH_LEAF_LIFE", text("BERTH_LEAF_LIFE", "2160h"), SHORTEST_LEAF_MS);
+  const listened = text("BERTH_HOST", "");
   const given = text("BERTH_AUTHORITY_LIFE", "87600h");
   return {
     secrets: {
@@ -69,7 +68,7 @@ export function configOf(env: Environment, host: string): Config {
     service: text("BERTH_SERVICE", "berth-webhook"),
     leafMs,
     authorityMs: lifeOf("BERTH_AUTHORITY_LIFE", given, AUTHORITY_FACTOR * leafMs),
-    host: text("BERTH_HOST", "::"),
+    ...(listened === "" ? {} : { host: listened }),
     port: portOf(env, 9470),
     api: apiServerOf(env),
     logLevel: logLevelOf(env),

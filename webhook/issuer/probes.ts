@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { type ListeningPlace, placeWords } from "../../system/listening.ts";
 import { listenForProbes, type ProbeServer } from "../../system/probe-server.ts";
 
 /** /healthz and /readyz, for kubelet. Throws CONFIG_INVALID when host and port cannot be listened on. */
-export async function serveProbes(at: {
-  readonly host: string;
-  /** 0: any that is free. */
-  readonly port: number;
-  readonly isReady: () => boolean;
-}): Promise<ProbeServer> {
+export async function serveProbes(
+  at: ListeningPlace & { readonly isReady: () => boolean },
+): Promise<ProbeServer> {
   return await listenForProbes({
     host: at.host,
     port: at.port,
@@ -17,7 +15,7 @@ export async function serveProbes(at: {
       response.writeHead(status, { "Content-Type": "text/plain" }).end(status === 200 ? "ok\n" : "no\n");
     },
   }).catch((cause: unknown) => {
-    const words = `cannot answer probes on ${at.host} port ${at.port}: ${messageOf(cause)}`;
+    const words = `cannot answer probes on ${placeWords(at)}: ${messageOf(cause)}`;
     throw new BerthError("CONFIG_INVALID", words, { cause });
   });
 }
