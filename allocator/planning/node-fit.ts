@@ -144,6 +144,19 @@ export function keptElsewhere(pool: Pool, address: Address, namespace: string): 
   );
 }
 
+/** The words for the pod of a claim that is on a node where an address of the claim is not routed. */
+export function keptForOtherNodes(
+  pool: Pool,
+  address: Address,
+  { namespace, node }: { readonly namespace: string; readonly node: string },
+): Refusal {
+  return refuseAddress(
+    "NODE_MISMATCH",
+    `address ${address}, which is kept for this pod, is of pool ${quoted(pool.name)}, for nodes with ${selectorText(pool.spec.nodeSelector)}, and the pod is on node ${node}, which is none of them: it was not reviewed by Berth, or labels were changed since; delete the pod so that it is created again, or label the node`,
+    { pool: pool.name, address, namespace, node },
+  );
+}
+
 /** As kubectl takes it. */
 function selectorText(selector: LabelSelector | undefined): string {
   const parts = expressionsOf(selector).map(({ key, operator, values }) => {

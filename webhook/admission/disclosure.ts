@@ -75,7 +75,7 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
     );
   if (subjectOf(refusal, namespace) === undefined) return refusal;
   const { code, details } = refusal;
-  if (code === "NODE_MISMATCH") return onOtherNodesToo(namespace);
+  if (code === "NODE_MISMATCH") return onOtherNodesToo(namespace, details["node"]);
   const { pool: name = "", address = "" } = details;
   if (code === "POOL_OVERLAPS") return besideOthers(name);
   if (ABOUT_POOLS.has(code)) return noOpenPool(view, namespace);
@@ -99,7 +99,11 @@ export function withheld(view: RecordReader, refusal: Refusal, namespace: string
 }
 
 /** The pools are open to the namespace, and which they are is not said. */
-function onOtherNodesToo(namespace: string): Refusal {
+function onOtherNodesToo(namespace: string, node: string | undefined): Refusal {
+  if (node !== undefined) {
+    const words = `what is kept for this pod is for other nodes than ${node}, where it is; delete the pod so that it is created again, or ask whoever runs the network`;
+    return refuse("NODE_MISMATCH", words, { namespace, node });
+  }
   const words =
     "what is asked for, or kept for this pod, is for nodes where it cannot run by its own nodeName, nodeSelector or node affinity, or for nodes that differ by family or interface; change those, or ask whoever runs the network";
   return refuse("NODE_MISMATCH", words, { namespace });

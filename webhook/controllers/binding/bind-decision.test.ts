@@ -218,6 +218,30 @@ describe("lookAt", () => {
     it(`${title}: ${expected}`, async () => assert.equal(await outcome(pod, claims, facts, now), expected));
   }
 
+  it("binds on the nodes of an address's pool, and waits on any other, whose labels are known", async () => {
+    const spec = { ...DB_POOL.spec, nodeSelector: { matchLabels: { zone: "a" } } };
+    const on = async (labels: Record<string, string> | undefined, claim = claimRecord()) =>
+      await decideBinding(POD, {
+        view: viewOf({ claims: [claim], pools: [{ ...DB_POOL, spec }] }),
+        nodeLabels: (node) => (node === "x" ? labels : undefined),
+        cachedEvidence: async () => NONE,
+        now: NOW,
+      });
+    assert.deepEqual([(await on({ zone: "a" })).kind, (await on(undefined)).kind], ["due", "due"]);
+    const seen = await on({ zone: "b" });
+    assert.ok(seen.kind === "waits");
+    assert.deepEqual(
+      [seen.claims, seen.refusal.code, seen.settles],
+      [["shop/mysql-0"], "NODE_MISMATCH", false],
+    );
+    assert.equal(
+      seen.refusal.message,
+      `address ${claimRecord().addresses[0]}, which is kept for this pod, is of pool "db", for nodes with zone=a, and the pod is on node x, which is none of them: it was not reviewed by Berth, or labels were changed since; delete the pod so that it is created again, or label the node`,
+    );
+    const bound = claimRecord({ binding: bindingTo("mysql-0", "x", { podUID: "u1" }) });
+    assert.equal((await on({ zone: "b" }, bound)).kind, "settled", "what it has it keeps");
+  });
+
   it("says who is to be bound with what, and by what it was seen", async () => {
     const seen = await look(TOKENED, [held]);
     assert.ok(seen.kind === "due");

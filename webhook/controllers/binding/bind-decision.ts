@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import type { Labels } from "../../../allocator/base/ports.ts";
 import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
@@ -21,6 +22,8 @@ import {
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../allocator/model/dialect.ts";
 import { formatHolding } from "../../../allocator/model/interfaces.ts";
+import { keptForOtherNodes } from "../../../allocator/planning/node-fit.ts";
+import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 
@@ -45,6 +48,8 @@ interface DecisionInput {
   readonly view: Pick<RecordReader, "claim"> & PoolView;
   /** Which requests in other systems' words are for Berth; absent: all. */
   readonly dialects?: Dialects | undefined;
+  /** Of a node, so far as it is known; absent: no node's are. */
+  readonly nodeLabels?: (node: string) => Labels | undefined;
   readonly cachedEvidence: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;
 }
@@ -73,8 +78,27 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
     return { kind: "waits", claims: [claim.key], refusal: plan, settles };
   }
   if (plan.kind === "bound") return SETTLED;
+  const elsewhere = onNodeOfNoPool(claim.record, pod, input);
+  if (elsewhere !== undefined)
+    return { kind: "waits", claims: [claim.key], refusal: elsewhere, settles: false };
   const afterMs = pod.node === "" ? untilMeeting(claim.record, input.now) : 0;
   return afterMs > 0 ? { kind: "early", claim, afterMs } : { kind: "due", claim, target };
+}
+
+/** A pod that passed no review may be on any node: where an address is not routed, nobody would reach it there. */
+function onNodeOfNoPool(
+  claim: Claim,
+  { node, namespace }: ObservedPod,
+  { view, nodeLabels }: DecisionInput,
+): Refusal | undefined {
+  const labels = nodeLabels?.(node);
+  if (labels === undefined) return undefined;
+  for (const address of claim.addresses) {
+    const pool = view.poolOf(address);
+    if (pool !== undefined && !matches(pool.spec.nodeSelector, labels))
+      return keptForOtherNodes(pool, address, { namespace, node });
+  }
+  return undefined;
 }
 
 function hasClaim(ref: ClaimRef, view: DecisionInput["view"]): boolean {

@@ -147,7 +147,8 @@ class Binder implements Controller {
     if (pod.node !== "") this.#meter.scheduled(key, pod.uid);
     const cached = { inventory: inventory.cached, pods: watches.pods };
     const cachedEvidence = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
-    const look = await decideBinding(pod, { view, dialects, cachedEvidence, now });
+    const nodeLabels = (node: string) => watches.nodes.get(node)?.labels;
+    const look = await decideBinding(pod, { view, dialects, nodeLabels, cachedEvidence, now });
     switch (look.kind) {
       case "settled":
         return this.#seenSettled(key);
