@@ -23,6 +23,14 @@ type Took = (partMs: number, wholeMs: number) => void;
 /** Whose handshake the code runs for that TLS calls. */
 const running = new AsyncLocalStorage<BoundedHandshake>();
 
+/** What TLS made -> the connection that it is on. */
+const carriers = new WeakMap<Socket, Socket>();
+
+/** The connection that what TLS made of it is on; without TLS the same. */
+export function carrierOf(socket: Socket): Socket {
+  return carriers.get(socket) ?? socket;
+}
+
 /**
  * What TLS reads and writes in place of a connection: a handshake that needs more bytes than an honest one is never given them, and its
  * processor time is told; after it, what comes in many small records ends the connection.
@@ -56,11 +64,12 @@ export class BoundedHandshake extends Duplex {
     running.run(handshake, begin, handshake);
   }
 
-  /** Of what the server's handshakes make: an address, which a stream has none of, and no bound. */
+  /** Of what the server's handshakes make: its carrier, an address, which a stream has none of, and no bound. */
   static watch(server: TlsServer): void {
     server.on("secureConnection", (secure) => {
       const handshake = running.getStore();
       if (handshake === undefined) return;
+      carriers.set(secure, handshake.#socket);
       const { remoteAddress, remotePort } = handshake.#socket;
       Object.defineProperties(secure, {
         remoteAddress: { value: remoteAddress },

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "../allocator/base/ports.ts";
-import { BoundedHandshake } from "./bounded-handshake.ts";
+import { BoundedHandshake, carrierOf } from "./bounded-handshake.ts";
 import { Handshakes } from "./handshakes.ts";
 import { addressOf, peerOf } from "./peer.ts";
 import { victimOf } from "./victim.ts";
@@ -23,7 +23,6 @@ export const UNPROVEN_LIMITS: Bound = { inAll: 512, perPeer: 64 };
 /** Addresses of which somebody proved himself are remembered, the last of them. */
 const MOST_PROVEN = 64;
 interface Connection {
-  readonly key: unknown;
   readonly socket: Socket;
   readonly address: string;
   readonly peer: string;
@@ -57,8 +56,11 @@ export class Connections {
   #uses = 0;
   /** By peer, each in the order in which they were last used. */
   readonly #peers = new Map<string, Set<Connection>>();
-  /** By what `keyOf` makes of a socket. */
-  readonly #open = new Map<unknown, Connection>();
+  /**
+   * By what was accepted, and not by its address and port: one that the client has reset may still be here when the next one comes from
+   * the same port, and a server with several addresses may have several from one port.
+   */
+  readonly #open = new Map<Socket, Connection>();
   readonly #answers = new Set<ServerResponse>();
   readonly #begin: (stream: Duplex) => void;
   /** Those that have not begun, of a server that makes any. */
@@ -80,7 +82,7 @@ export class Connections {
 
   /** Its certificate may change something. */
   prove(socket: Socket): void {
-    const connection = this.#open.get(keyOf(socket));
+    const connection = this.#open.get(carrierOf(socket));
     if (connection === undefined || connection.isProven) return;
     connection.isProven = true;
     this.#unproven--;
@@ -97,7 +99,7 @@ export class Connections {
 
   enter(response: ServerResponse): void {
     this.#answers.add(response);
-    const connection = this.#open.get(keyOf(response.req.socket));
+    const connection = this.#open.get(carrierOf(response.req.socket));
     if (connection !== undefined) {
       connection.hasAsked = true;
       connection.answers.add(response);
@@ -127,7 +129,7 @@ export class Connections {
     if (this.#open.size > 0) {
       log.warn("connections cut off", { connections: this.#open.size, answers: this.#answers.size });
     }
-    for (const { socket } of this.#open.values()) socket.destroy();
+    for (const socket of this.#open.keys()) socket.destroy();
     await closed;
   }
 
@@ -152,19 +154,18 @@ export class Connections {
       socket.destroy();
       return;
     }
-    const key = keyOf(socket);
     const fresh = {
       answers: new Set<ServerResponse>(),
       hasAsked: false,
       used: ++this.#uses,
       isProven: false,
     };
-    const connection: Connection = { key, socket, address, peer, ...fresh };
+    const connection: Connection = { socket, address, peer, ...fresh };
     this.#unproven++;
     // one that was displaced may have been its last
     const its = this.#peers.get(peer) ?? new Set();
     this.#peers.set(peer, its.add(connection));
-    this.#open.set(key, connection);
+    this.#open.set(socket, connection);
     socket.once("close", () => this.#leave(connection));
     // until its handshake begins nobody else listens
     socket.on("error", () => socket.destroy());
@@ -210,17 +211,10 @@ export class Connections {
   }
 
   #leave(connection: Connection): void {
-    if (this.#open.get(connection.key) === connection) {
-      this.#open.delete(connection.key);
-      if (!connection.isProven) this.#unproven--;
-    }
+    // one that was displaced has left when it closes
+    if (!this.#open.delete(connection.socket)) return;
+    if (!connection.isProven) this.#unproven--;
     const its = this.#peers.get(connection.peer);
     if (its?.delete(connection) && its.size === 0) this.#peers.delete(connection.peer);
   }
-}
-
-/** The same for a connection and for what TLS makes of it; a unix socket has no port, and no TLS. */
-function keyOf(socket: Socket): unknown {
-  const { remoteAddress, remotePort } = socket;
-  return remotePort === undefined ? socket : `${remoteAddress}|${remotePort}`;
 }

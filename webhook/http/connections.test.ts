@@ -24,9 +24,14 @@ function setUp(): void {
 }
 const sockets: Socket[] = [];
 
-/** A connection from an address of the loopback that says nothing. */
-async function mute({ address }: TlsServer, from: string): Promise<Socket> {
-  const socket = connectTcp({ host: "127.0.0.1", port: address.port, localAddress: from });
+/** A connection from an address of the loopback that says nothing; or to another one, and from the port of another. */
+async function mute(
+  { address }: TlsServer,
+  from: string,
+  { to = "127.0.0.1", as }: { readonly to?: string; readonly as?: Socket } = {},
+): Promise<Socket> {
+  const at = as?.localPort === undefined ? {} : { localPort: as.localPort };
+  const socket = connectTcp({ host: to, port: address.port, localAddress: from, ...at });
   sockets.push(socket);
   socket.on("error", () => {});
   await once(socket, "connect");
@@ -167,14 +172,14 @@ describe("connections", () => {
   describe("where callers prove themselves", () => {
     const few = { inAll: 20, perPeer: 10, unproven: { inAll: 4, perPeer: 2 } };
 
-    async function proving() {
+    async function proving(host = "127.0.0.1") {
       const authority = await issueAuthority(bench.clock);
       const certificate = await issueClient(
         authority,
         { name: "kube-apiserver", organization: "berth.dev:reviewers" },
         bench.clock,
       );
-      const server = await bench.serve({ clientAuthority: authority.cert, connections: few });
+      const server = await bench.serve({ host, clientAuthority: authority.cert, connections: few });
       const agents = Array.from({ length: 5 }, () => bench.keepAlive());
       const post = async (agent = bench.keepAlive()) =>
         (await bench.get(server, { method: "POST", certificate, agent })).status;
@@ -194,6 +199,29 @@ describe("connections", () => {
       const last = await mute(server, "127.0.0.4");
       await isCut(sockets[3] ?? assert.fail());
       assert.deepEqual([third?.destroyed, last.destroyed], [false, false]);
+    });
+
+    it("give their places back, each its own, where two came from one port", async () => {
+      const { server } = await proving("0.0.0.0");
+      for (let n = 0; n < 4; n++) {
+        const one = await mute(server, "127.0.0.2");
+        const other = await mute(server, "127.0.0.2", { to: "127.0.0.3", as: one });
+        await bench.clock.sleep(20);
+        one.destroy();
+        await bench.clock.sleep(20);
+        other.destroy();
+      }
+      await bench.clock.sleep(20);
+      const crowd: Socket[] = [];
+      for (let n = 0; n < 4; n++) crowd.push(await mute(server, `127.0.0.${10 + n}`));
+      const cut = async () => {
+        await bench.clock.sleep(20);
+        return crowd.map(({ destroyed }) => destroyed);
+      };
+      assert.deepEqual(await cut(), [false, false, false, false]);
+      await mute(server, "127.0.0.20");
+      await isCut(crowd[0] ?? assert.fail());
+      assert.deepEqual(await cut(), [true, false, false, false]);
     });
 
     it("have room with one, however many strangers there are", async () => {

@@ -118,6 +118,29 @@ describe("TLS server: close", () => {
     release();
   });
 
+  it("cuts off each of those that came from one port to several of its addresses", async () => {
+    const manual = new ManualClock();
+    const server = await bench.serve({ clock: manual, host: "0.0.0.0", drainMs: 2000 });
+    const { port } = server.address;
+    const open = async (host: string, from?: number) => {
+      const at = from === undefined ? {} : { localPort: from };
+      const socket = connectTcp({ host, port, localAddress: "127.0.0.1", ...at });
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      return socket;
+    };
+    const one = await open("127.0.0.1");
+    const secure = connect({ socket: one, rejectUnauthorized: false });
+    secure.on("error", () => {});
+    await once(secure, "secureConnect");
+    const other = await open("127.0.0.2", one.localPort);
+    await bench.get(server);
+    const cut = [one, other].map((socket) => once(socket, "close"));
+    const closing = server.close();
+    manual.advance(2000);
+    await Promise.all([closing, ...cut]);
+  });
+
   it("is idempotent, and leaves no timer behind", async () => {
     const manual = new ManualClock();
     const server = await bench.serve({ clock: manual });
