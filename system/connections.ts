@@ -78,6 +78,9 @@ export class Connections {
     };
     if (server instanceof TlsServer) this.#handshakes = this.#handshakesOf(server);
     server.on("connection", (socket: Socket) => this.#arrive(socket));
+    // What a request expects that nobody knows may be passed over (RFC 9110, 10.1.1). Node would answer it by itself, past all who
+    // listen to requests and bound them, and read its body for as long as it comes.
+    server.on("checkExpectation", (request, response) => server.emit("request", request, response));
   }
 
   /** Its certificate may change something. */

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { describe, it } from "node:test";
 import { listenForProbes, PROBE_CONNECTIONS } from "./probe-server.ts";
 
@@ -44,6 +45,15 @@ describe("what serves probes", () => {
       const client = await open(port, "127.0.0.1");
       client.write(ASK.repeat(2_000));
       await closeOf(client);
+      assert.equal(requests(), 1);
+    });
+  });
+
+  it("answers a request that expects what nobody knows as one that expects nothing", async () => {
+    await serving(async (port, requests) => {
+      const client = await open(port, "127.0.0.1");
+      client.end(`GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: the-unexpected\r\nConnection: close\r\n\r\n`);
+      assert.match(await text(client), /^HTTP\/1\.1 200 .*ok\n$/s);
       assert.equal(requests(), 1);
     });
   });

@@ -24,14 +24,20 @@ export interface PiecesDeeds {
 const PIECES = 8 * 1024 * 1024;
 const PIECES_AT_ONCE = 8 * 1024;
 const SOME = Buffer.from("1\r\n \r\n".repeat(PIECES_AT_ONCE));
-const HEAD =
-  "POST /mutate/pods HTTP/1.1\r\nHost: berth\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+/** Reviews, and what Node or Express would answer by itself. */
+const BEGINNINGS = [
+  "POST /mutate/pods HTTP/1.1\r\n",
+  "POST /mutate/pods HTTP/1.1\r\nExpect: the-unexpected\r\n",
+  "POST http://[::/mutate/pods HTTP/1.1\r\n",
+] as const;
+const REST = "Host: berth\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 const answers: Record<string, number> = {};
 let cutOff = 0;
 let taken = 0;
 
 async function live(port: number, n: number): Promise<void> {
+  const head = `${BEGINNINGS[n % BEGINNINGS.length]}${REST}`;
   for (;;) {
     const from = { host: "127.0.0.1", port, localAddress: `127.0.2.${1 + (n % 250)}` };
     const socket = connect({ ...from, rejectUnauthorized: false });
@@ -41,14 +47,14 @@ async function live(port: number, n: number): Promise<void> {
       const status = /^HTTP\/1\.1 (\d+)/.exec(text.toString("latin1"))?.[1];
       if (status !== undefined) answers[status] = (answers[status] ?? 0) + 1;
     });
-    await Promise.race([send(socket), closed]);
+    await Promise.race([send(socket, head), closed]);
     socket.destroy();
     await pause(10);
   }
 }
 
-async function send(socket: TLSSocket): Promise<void> {
-  socket.write(HEAD);
+async function send(socket: TLSSocket, head: string): Promise<void> {
+  socket.write(head);
   for (let sent = 0; sent < PIECES; sent += PIECES_AT_ONCE) {
     const isTaken = await new Promise<boolean>((resolve) => {
       socket.write(SOME, (error) => resolve(error === undefined || error === null));

@@ -82,14 +82,16 @@ describe("app: bodies", () => {
     });
   });
 
-  it("refuses a body in chunks before any of them is there, and closes the connection", async () => {
-    const socket = bench.connect();
-    socket.write(`${HEAD}Transfer-Encoding: chunked\r\n\r\n`);
-    let answer = "";
-    for await (const some of socket) answer += String(some);
-    assert.match(answer, /^HTTP\/1\.1 411 .*\r\nConnection: close\r\n.*must come with a Content-Length/s);
-    assert.equal(bench.asked.length, 0);
-  });
+  for (const expected of ["", "Expect: the-unexpected\r\n"]) {
+    it(`refuses a body in chunks before any of them is there, and closes the connection: ${expected}`, async () => {
+      const socket = bench.connect();
+      socket.write(`${HEAD}${expected}Transfer-Encoding: chunked\r\n\r\n`);
+      let answer = "";
+      for await (const some of socket) answer += String(some);
+      assert.match(answer, /^HTTP\/1\.1 411 .*\r\nConnection: close\r\n.*must come with a Content-Length/s);
+      assert.equal(bench.asked.length, 0);
+    });
+  }
 
   for (const [bytes, said] of [
     [50, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n.*in pieces of so few bytes/s],

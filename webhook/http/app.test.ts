@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { Agent } from "node:https";
+import { text } from "node:stream/consumers";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { allowed, denied, patched, ROUTES } from "../review/admission-review.ts";
@@ -192,6 +193,26 @@ describe("app: other routes", () => {
       assert.deepEqual(bench.asked, []);
     });
   }
+
+  for (const head of ["GET http://[::/x", "POST http://[::/mutate/pods"]) {
+    it(`answers ${head}, which nobody can read, as all others: in JSON, with no more of a body than there is to any`, async () => {
+      const socket = bench.connect();
+      socket.write(`${head} HTTP/1.1\r\nHost: berth\r\nContent-Length: 100000\r\n\r\n${" ".repeat(100)}`);
+      const answer = await text(socket);
+      assert.match(answer, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n/s);
+      assert.match(answer, /\r\nContent-Type: application\/json; charset=utf-8\r\n/);
+      assert.match(answer, /\r\n\r\n{"error":"the path cannot be read"}$/);
+      assert.deepEqual(bench.asked, []);
+    });
+  }
+
+  it("answers a request that expects what nobody knows as one that expects nothing", async () => {
+    const expecting = { Expect: "the-unexpected" };
+    const headers = { ...expecting, "Content-Length": Buffer.byteLength(JSON.stringify(podReview())) };
+    assert.equal((await bench.review({ headers })).allowed, true);
+    const reply = await bench.request({ method: "GET", path: "/healthz", body: "", headers: expecting });
+    assert.deepEqual([reply.status, reply.text, reply.headers.connection], [200, "ok\n", "close"]);
+  });
 
   it("leaves a connection open after a review, and after nothing else: whoever asks again waits for his turn", async () => {
     const agent = new Agent({ keepAlive: true });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from "express";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Metrics, Readiness } from "../../allocator/base/ports.ts";
@@ -38,7 +39,7 @@ interface AppDeps {
  * request with an AdmissionReview. Its HTTP status is 200 once the body was JSON with a uid, because the API server
  * reads no other answer; otherwise it is that of the review's own status.
  */
-export function createApp(given: AppDeps): express.Express {
+export function createApp(given: AppDeps): RequestListener {
   // whoever reaches the port makes lines by sending what is no review
   const deps = {
     intake: new Intake(),
@@ -85,8 +86,19 @@ export function createApp(given: AppDeps): express.Express {
   app.use((_request, response) => {
     sendEarly(response.status(404), { error: "not found" }, deps.clock);
   });
-  app.use(answerFault(deps.log));
-  return app;
+  app.use(answerFault(deps));
+  const route: Routes = app;
+  return (request, response) => route(request, response, () => answerUnrouted(response, deps.clock));
+}
+
+/** An app of Express calls the third with what it would answer by itself, as a page, on a connection that it leaves open. */
+type Routes = (request: IncomingMessage, response: ServerResponse, unrouted: () => void) => void;
+
+/** A path that cannot be read passes by every route, that of all others, too. */
+function answerUnrouted(response: ServerResponse, clock: Clock): void {
+  response.statusCode = 400;
+  response.setHeader("Connection", "close");
+  sendEarly(response, { error: "the path cannot be read" }, clock);
 }
 
 const REVIEWS: ReadonlySet<string> = new Set(ROUTES);
@@ -198,19 +210,20 @@ function refuseMethod(clock: Clock): RequestHandler {
 }
 
 /** As `response.json`, where the body may not be read. */
-function sendEarly(response: Response, what: unknown, clock: Clock, most?: number): void {
-  response.type("application/json");
+function sendEarly(response: ServerResponse, what: unknown, clock: Clock, most?: number): void {
+  response.setHeader("Content-Type", "application/json; charset=utf-8");
   answerEarly(response, JSON.stringify(what), clock, most);
 }
 
 /** Last in the chain, for a scrape that failed, or a defect. Says nothing about the inside. */
-function answerFault(log: Logger): ErrorRequestHandler {
-  return (error: unknown, request, response, next) => {
+function answerFault({ log, clock }: AppDeps): ErrorRequestHandler {
+  return (error: unknown, request, response, _next) => {
+    log.error("request failed", { path: request.path, error });
     if (response.headersSent) {
-      next(error);
+      request.socket.destroy();
       return;
     }
-    log.error("request failed", { path: request.path, error });
-    response.status(500).json({ error: "internal error" });
+    response.set("Connection", "close");
+    sendEarly(response.status(500), { error: "internal error" }, clock);
   };
 }

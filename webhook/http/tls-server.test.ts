@@ -249,6 +249,14 @@ describe("TLS server", () => {
       assert.match(await post(await issueClient(authority, API_SERVER, manual)), /^403 berth does not trust/);
     });
 
+    it("lets nobody past who expects what Node would answer by itself", async () => {
+      const { authority } = await clientOf();
+      const server = await bench.serve({ clientAuthority: authority.cert });
+      const headers = { Expect: "the-unexpected" };
+      const reply = await bench.get(server, { method: "POST", headers, agent: bench.keepAlive() });
+      assert.deepEqual([reply.status, reply.headers.connection], [403, "close"]);
+    });
+
     it("goes by the names and organizations that it is given", async () => {
       const mine = { name: "mine", organization: "us" };
       const { authority, ...client } = await clientOf(mine);
