@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { ensureCertificates } from "./folder.ts";
-import type { ServerNames } from "./issue.ts";
+import { issueAuthority, type ServerNames } from "./issue.ts";
 import { readPair } from "./pair.ts";
 
 const LOCAL: ServerNames = { dnsNames: ["localhost"], addresses: ["127.0.0.1"] };
@@ -112,6 +112,16 @@ describe("ensureCertificates", () => {
     const second = await ensure();
     assert.notEqual(second.authority.cert, first.authority.cert);
     assert.ok(readPair(second.leaf).checkIssued(readPair(second.authority)));
+  });
+
+  it("makes the authority again after a crash between the two writes of the next one", async () => {
+    const first = await ensure();
+    clock.advance((3650 - 89) * DAY_MS);
+    await writeFile(join(folder, "ca.key"), (await issueAuthority(clock)).key);
+    const second = await ensure();
+    assert.notEqual(second.authority.cert, first.authority.cert);
+    assert.ok(readPair(second.leaf).checkIssued(readPair(second.authority)));
+    assert.deepEqual(await ensure(), second);
   });
 
   for (const { name, spoil, why } of [

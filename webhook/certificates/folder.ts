@@ -14,7 +14,7 @@ import {
   LEAF_LIFE_MS,
   type ServerNames,
 } from "./issue.ts";
-import { type CertificatePair, needsRenewal, readPair } from "./pair.ts";
+import { type CertificatePair, needsRenewal, readCertificate, readPair } from "./pair.ts";
 
 /** Whoever can read the folder's `client.key`. */
 export const FOLDER_CLIENT: ClientName = { name: "berth-client", organization: "berth.dev:reviewers" };
@@ -71,17 +71,19 @@ async function ensureAuthority(files: PairFiles, clock: Pick<Clock, "now">): Pro
   // the key is written first: without a certificate nobody has trusted it yet
   if (cert === undefined) return await keep(files, await issueAuthority(clock));
   const found = { cert, key: (await readText(files.key)) ?? "" };
-  const certificate = readAuthority(found, files);
-  if (certificate.validToDate.getTime() < clock.now() + LEAF_LIFE_MS) {
+  const { validToDate } = ofUse(files, () => readCertificate(found.cert));
+  // whatever its key is: after a crash between the two writes it is that of the next one already
+  if (validToDate.getTime() < clock.now() + LEAF_LIFE_MS) {
     return await keep(files, await issueAuthority(clock));
   }
+  ofUse(files, () => readPair(found));
   await closeToOthers(files.key);
   return found;
 }
 
-function readAuthority(pair: CertificatePair, files: PairFiles): X509Certificate {
+function ofUse(files: PairFiles, read: () => X509Certificate): X509Certificate {
   try {
-    return readPair(pair);
+    return read();
   } catch (error) {
     const remedy = `put back what belongs together, or delete ${files.cert} to make a new authority`;
     const message = `${files.cert} and ${files.key} cannot be used: ${messageOf(error)}; ${remedy}`;
