@@ -8,6 +8,7 @@ import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.t
 import type { Connection } from "../kube/api/connection.ts";
 import type { ListeningPlace } from "../system/listening.ts";
 import type { CleanupStack } from "../system/shutdown.ts";
+import { readAuthorities } from "./certificates/ca-bundle.ts";
 import { startCertificates } from "./certificates/controller.ts";
 import {
   readCertificateFiles,
@@ -15,7 +16,7 @@ import {
   watchCertificateFiles,
 } from "./certificates/file-watch.ts";
 import { issueAuthority, issueServingCertificate, type ServerNames } from "./certificates/issue.ts";
-import { type CertificatePair, readCertificate, readPair } from "./certificates/pair.ts";
+import { type CertificatePair, readPair } from "./certificates/pair.ts";
 import { namesOf } from "./certificates/terms.ts";
 import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
@@ -180,7 +181,7 @@ async function readPairIn(folder: string): Promise<CertificatePair> {
 async function readAuthority(file: string): Promise<string> {
   const read = async () => {
     const pem = await readFile(file, "utf8");
-    readCertificate(pem);
+    readAuthorities(pem);
     return pem;
   };
   try {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { X509Certificate } from "node:crypto";
-import { type CertificatePair, readPair } from "./pair.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { type CertificatePair, readCertificate, readPair } from "./pair.ts";
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+/** Also as OpenSSL writes some, and takes them. */
+const BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g;
+const END = /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g;
 
 /** Every authority in the text, in order and once, whatever else stands there: it was written by somebody. */
 export function parseBundle(text: string): X509Certificate[] {
@@ -12,6 +16,27 @@ export function parseBundle(text: string): X509Certificate[] {
     if (certificate?.ca === true) found.set(certificate.fingerprint256, certificate);
   }
   return [...found.values()];
+}
+
+/**
+ * Every authority of a text in which each one counts: OpenSSL passes over the first that it cannot read, and over all behind it.
+ * @throws BerthError CERTIFICATE_INVALID, which says which of them cannot be used
+ */
+export function readAuthorities(text: string): X509Certificate[] {
+  const starts = [...text.matchAll(BEGIN)].map(({ index }) => index);
+  const [ends, count] = [[...text.matchAll(END)].length, starts.length];
+  if (count !== ends || count === 0) {
+    const found = `it has the beginnings of ${count} and the ends of ${ends}`;
+    throw new BerthError("CERTIFICATE_INVALID", `the certificates cannot be read: ${found}`);
+  }
+  return starts.map((start, n) => {
+    const certificate = readCertificate(text.slice(start, starts[n + 1]), `certificate ${n + 1} of ${count}`);
+    if (certificate.ca) return certificate;
+    throw new BerthError(
+      "CERTIFICATE_INVALID",
+      `certificate ${n + 1} of ${count} is not that of an authority`,
+    );
+  });
 }
 
 /** One text with all of them, as `parseBundle` reads it; always the same for the same. */

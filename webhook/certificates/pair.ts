@@ -11,12 +11,12 @@ export interface CertificatePair {
 /** Renewal is due when so much of the life is over: one third is left to notice that it fails. */
 const DUE_AFTER = 2 / 3;
 
-/** @throws BerthError CERTIFICATE_INVALID when it cannot be read */
-export function readCertificate(pem: string): X509Certificate {
+/** @throws BerthError CERTIFICATE_INVALID when it cannot be read; `what` is how it is called then */
+export function readCertificate(pem: string, what = "the certificate"): X509Certificate {
   try {
     return new X509Certificate(pem);
   } catch (error) {
-    throw invalid(`the certificate cannot be read: ${messageOf(error)}`, error);
+    throw invalid(`${what} cannot be read: ${messageOf(error)}`, error);
   }
 }
 

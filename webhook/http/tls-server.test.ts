@@ -291,10 +291,14 @@ describe("TLS server", () => {
     it("goes by another authority of clients from the next connection on", async () => {
       const [first, second] = [await clientOf(), await clientOf()];
       const server = await bench.serve({ clientAuthority: first.authority.cert });
-      assert.throws(() => server.trustClients("nonsense"), { code: "CERTIFICATE_INVALID" });
+      const damaged = first.authority.cert.replace(/\n.{10}/, "\n!!!!!");
+      for (const bad of ["nonsense", second.authority.cert + damaged])
+        assert.throws(() => server.trustClients(bad), { code: "CERTIFICATE_INVALID" });
       const post = async (certificate: CertificatePair) =>
         (await bench.get(server, { method: "POST", certificate })).status;
       assert.deepEqual([await post(first), await post(second)], [200, 403]);
+      server.trustClients(second.authority.cert.trimEnd() + first.authority.cert);
+      assert.deepEqual([await post(first), await post(second)], [200, 200]);
       server.trustClients(second.authority.cert);
       assert.deepEqual([await post(first), await post(second)], [403, 200]);
       server.reload(await bench.issueLeaf());

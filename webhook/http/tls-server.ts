@@ -14,7 +14,8 @@ import {
 import { HANDSHAKE_MS } from "../../system/handshakes.ts";
 import { type ListeningPlace, listenAt, placeWords } from "../../system/listening.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
-import { type CertificatePair, readCertificate, readPair, readServingPair } from "../certificates/pair.ts";
+import { readAuthorities } from "../certificates/ca-bundle.ts";
+import { type CertificatePair, readPair, readServingPair } from "../certificates/pair.ts";
 import { fitLine } from "../review/warnings.ts";
 import {
   certificateObjection,
@@ -29,7 +30,7 @@ export interface TlsServerOptions extends ListeningPlace {
   readonly app: RequestListener;
   readonly certificate: CertificatePair;
   /**
-   * PEM of the authority whose clients may change something. Absent: anyone may. Reading stays open to all, because
+   * PEM of the authority whose clients may change something, or of several. Absent: anyone may. Reading stays open to all, because
    * probes and scrapes bring no certificate.
    */
   readonly clientAuthority?: string;
@@ -152,9 +153,9 @@ function contextOf(from: {
 }): SecureContextOptions {
   const { certificate, clientAuthority } = from;
   readPair(certificate);
-  if (clientAuthority !== undefined) readCertificate(clientAuthority);
   const { cert, key } = certificate;
-  const ca = clientAuthority === undefined ? {} : { ca: clientAuthority };
+  // each by itself, as it was read: of a text with several OpenSSL may take fewer
+  const ca = clientAuthority === undefined ? {} : { ca: readAuthorities(clientAuthority).map(String) };
   const secureOptions = clientAuthority === undefined ? OPTIONS : ASKING_OPTIONS;
   const taken = { minVersion: "TLSv1.2", ecdhCurve: GROUPS, secureOptions } as const;
   const context: SecureContextOptions = { cert, key, ...taken, ...ca };
