@@ -37,7 +37,7 @@ export const CLUSTER_MUTATIONS = [
   {
     name: "B7-list",
     file: "ipam-plugin/agent/claims/cluster/claim-lookup.ts",
-    from: "if (!view.isSynced) return isFree(request, asks, input) ? NO_CLAIM : until(() => notLoaded(node));",
+    from: "if (!view.isSynced) return isFree(request, asks, input) ? UNASKED : until(() => notLoaded(node));",
     to: "",
     caughtBy: "cluster.test.ts",
     test: "B7 ",
