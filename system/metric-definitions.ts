@@ -60,10 +60,16 @@ export const METRICS = {
     help: "Addresses that a pool can give away, by family",
     labels: ["pool", "family"],
   },
+  berth_pool_unnamed_capacity_addresses: {
+    type: "gauge",
+    by: "webhook",
+    help: "Addresses that a pool can give to requests that name none, by family; absent for a pool that is reserved whole",
+    labels: ["pool", "family"],
+  },
   berth_pool_addresses: {
     type: "gauge",
     by: "webhook",
-    help: "Addresses of a pool by family and state: held, cooling (released, not given out again yet), block (in blocks of nodes, which give them to pods that ask for nothing) or free; the sum is the capacity",
+    help: "Addresses of a pool by family and state: held, cooling (released, not given out again yet), block (in blocks of nodes, which give them to pods that ask for nothing), withheld (from requests that do not name it, by spec.reserved, or in use outside of Berth) or free; the sum is the capacity",
     labels: ["pool", "family", "state"],
   },
   berth_pool_blocks: {

@@ -31,9 +31,31 @@ describe("what is measured of the records", () => {
       '{pool="tiny",family="IPv4",state="held"} 2',
       '{pool="tiny",family="IPv4",state="cooling"} 1',
       '{pool="tiny",family="IPv4",state="block"} 0',
+      '{pool="tiny",family="IPv4",state="withheld"} 0',
       '{pool="tiny",family="IPv4",state="free"} 3',
     ]);
     assert.deepEqual(await of("berth_reservations"), ["3"]);
+  });
+
+  it("is that none is free for requests that name none, where only reserved ones are left", async () => {
+    const { metrics, of } = exposed();
+    const reservations = ["10.0.0.1", "10.0.0.2"].map((address) =>
+      reservationRecord(address, { pool: "tiny" }),
+    );
+    const some = poolRecord("tiny", "10.0.0.0/29", { reserved: ["10.0.0.3-10.0.0.6"] });
+    const whole = poolRecord("whole", "10.0.1.0/29", { reserved: ["10.0.1.0/29"] });
+    withMetrics(metrics, viewOf({ pools: [some, whole], reservations }));
+    const addresses = await of("berth_pool_addresses");
+    const inState = (state: string) => addresses.filter((line) => line.includes(`state="${state}"`));
+    assert.deepEqual(inState("free"), [
+      '{pool="tiny",family="IPv4",state="free"} 0',
+      '{pool="whole",family="IPv4",state="free"} 0',
+    ]);
+    assert.deepEqual(inState("withheld"), [
+      '{pool="tiny",family="IPv4",state="withheld"} 4',
+      '{pool="whole",family="IPv4",state="withheld"} 6',
+    ]);
+    assert.deepEqual(await of("berth_pool_unnamed_capacity_addresses"), ['{pool="tiny",family="IPv4"} 2']);
   });
 
   it("is whose the blocks of pools are, where they are cut into some", async () => {
@@ -55,8 +77,8 @@ describe("what is measured of the records", () => {
     const addresses = await of("berth_pool_addresses");
     assert.deepEqual(
       addresses.filter((line) => line.startsWith('{pool="cut",family="IPv4"')),
-      ["held", "cooling", "block", "free"].map(
-        (state, i) => `{pool="cut",family="IPv4",state="${state}"} ${[0, 0, 8, 6][i] ?? ""}`,
+      ["held", "cooling", "block", "withheld", "free"].map(
+        (state, i) => `{pool="cut",family="IPv4",state="${state}"} ${[0, 0, 8, 0, 6][i] ?? ""}`,
       ),
       "as the pool's status has it: what nodes have is not free",
     );

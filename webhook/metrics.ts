@@ -3,7 +3,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { Sample } from "../allocator/base/ports.ts";
 import type { RecordCache } from "../allocator/cache/cache.ts";
-import { countInBlocks } from "../allocator/cache/pool-usage.ts";
+import { countInBlocks, unnamed } from "../allocator/cache/pool-usage.ts";
 import { FAMILIES, type Family, familyOf, parseCidr } from "../allocator/ip/address.ts";
 import { phaseOf } from "../allocator/model/phase.ts";
 import { cutSpace } from "../allocator/pool/blocks.ts";
@@ -24,6 +24,7 @@ export function withMetrics(metrics: MetricsRegistry, cache: RecordCache): void 
       })),
     ),
   );
+  metrics.gauge("berth_pool_unnamed_capacity_addresses", () => unnamedIn(cache));
   metrics.gauge("berth_pool_addresses", () => addressesOf(cache));
   metrics.gauge("berth_pool_blocks", () => blocksOf(cache));
 }
@@ -97,6 +98,16 @@ function blocksOf(cache: RecordCache): Sample[] {
   );
 }
 
+/** A pool that is reserved whole is no fuller for what it has given. */
+function unnamedIn(cache: RecordCache): Sample[] {
+  return cache.pools().flatMap((pool) =>
+    familiesIn(pool).flatMap((family) => {
+      const { all } = unnamed(cache, pool, family);
+      return all > 0n ? [{ labels: { pool: pool.name, family }, value: Number(all) }] : [];
+    }),
+  );
+}
+
 interface Count {
   held: number;
   cooling: number;
@@ -109,8 +120,10 @@ async function addressesOf(cache: RecordCache): Promise<Sample[]> {
     familiesIn(pool).flatMap((family) => {
       const { held, cooling } = counts.get(pool.name)?.[family] ?? { held: 0, cooling: 0 };
       const block = Number(countInBlocks(cache, pool.name, family));
-      const free = Math.max(0, Number(capacity(pool, family)) - held - cooling - block);
-      return Object.entries({ held, cooling, block, free }).map(([state, value]) => ({
+      const rest = Math.max(0, Number(capacity(pool, family)) - held - cooling - block);
+      const free = Math.min(rest, Number(unnamed(cache, pool, family).free));
+      const withheld = rest - free;
+      return Object.entries({ held, cooling, block, withheld, free }).map(([state, value]) => ({
         labels: { pool: pool.name, family, state },
         value,
       }));

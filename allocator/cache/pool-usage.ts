@@ -119,6 +119,19 @@ function sizeOfFamily(pool: Pool, family: Family): bigint {
   return intervalsOf(pool, family).reduce((sum, interval) => sum + sizeOf(interval), 0n);
 }
 
+/** How many addresses of the family a request that names none might have, were none taken, and how many of them it may have now. */
+export function unnamed(
+  cache: RecordCache,
+  pool: Pool,
+  family: Family,
+): { readonly all: bigint; readonly free: bigint } {
+  const size = sizeOfFamily(pool, family);
+  return {
+    all: size - unavailableByDefault(pool, family).size,
+    free: size - cache.unpickable(pool, family).size,
+  };
+}
+
 /** The families of which only addresses that must be named are left. */
 export function exhaustedOf(cache: RecordCache, pool: Pool): readonly Family[] {
   return familiesOf(pool).filter(
