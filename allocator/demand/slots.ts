@@ -11,7 +11,7 @@ import { HOLD_TIMEOUT_MS } from "../lifecycle/hold.ts";
 import { withLastPod } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
-import { type Binding, type Claim, claimKey } from "../model/claim.ts";
+import { type Binding, type Claim, claimKey, isBound } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
@@ -208,7 +208,10 @@ async function isSlotFree(
   { record, createdAt }: Stored<"claim">,
 ): Promise<boolean> {
   if (record.deleting === true) return false;
-  if (record.binding === undefined) return true;
+  const { binding } = record;
+  if (binding === undefined) return true;
+  // its pod may be on its way: nobody need be asked for it
+  if (!isBound(record) && context.clock.now() - binding.since < HOLD_TIMEOUT_MS) return false;
   const facts = await observeOwner(record, inventory, ownReader(context));
   // Its Deployment may be back before the garbage collector saw that: what was set aside is wanted now. And what a person made is
   // kept whatever becomes of its pods, but it is bound to one after the other like any.

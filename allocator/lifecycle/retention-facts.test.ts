@@ -64,7 +64,7 @@ describe("gatherFacts", () => {
     podFactsOf("web-x", { annotations: { "berth.dev/claim": claim, "berth.dev/token": "t" }, ...more });
   const admitted = (pod: PodState, workload: WorkloadAnswer): ClusterState => ({
     ...inventory([], workload),
-    admittedWith: (_, token) => (token === pod.annotations["berth.dev/token"] ? pod : undefined),
+    admittedWith: async (_, token) => (token === pod.annotations["berth.dev/token"] ? pod : undefined),
   });
   const unmet = { binding: bindingTo("", "", { token: "t", podUID: "" }) };
   const rows: readonly (readonly [string, string, Partial<Claim>, ClusterState])[] = [

@@ -152,7 +152,7 @@ async function podOf(
 ): Promise<PodState | undefined> {
   const { podName, token } = binding ?? { podName: name, token: "" };
   if (podName !== "") return await inventory.pod(namespace, podName);
-  return token === "" ? undefined : inventory.admittedWith?.(namespace, token);
+  return token === "" ? undefined : await inventory.admittedWith?.(namespace, token);
 }
 
 /**

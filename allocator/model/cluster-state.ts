@@ -83,10 +83,10 @@ export interface ClusterState {
   /** Known never to run its pods again: deleted with its grace over, out-of-service, or fenced by an operator. */
   fenced(node: string): Promise<boolean>;
   /**
-   * The pod that was admitted with the token, where one is known to be there: what is held for it says its token alone, until
-   * somebody meets it. That none is known proves nothing. Absent: whoever holds something for a pod knows its name.
+   * The pod that was admitted with the token and has not started: what is held for it says its token alone, until
+   * somebody meets it. May cost a list of the namespace's pods. Absent: whoever holds something for a pod knows its name.
    */
-  readonly admittedWith?: ((namespace: string, token: string) => PodState | undefined) | undefined;
+  readonly admittedWith?: ((namespace: string, token: string) => Promise<PodState | undefined>) | undefined;
   /** What is known of nodes now, which only proposes; absent or undefined: nothing. */
   readonly nodes?: (() => Iterable<NodeFacts> | undefined) | undefined;
 }

@@ -19,6 +19,7 @@ import { apiVersionOf, JOBS } from "../../kube/api/resource.ts";
 import type { RunningInformers } from "./informers.ts";
 import { LiveObjects } from "./live-objects.ts";
 import { NodeAbsences } from "./node-grace.ts";
+import { PodsByToken } from "./pods-by-token.ts";
 
 export interface ClusterStates {
   /** From the watches: costs nothing, but may lag, so it must never decide to release anything. NOT_READY before they are synced. */
@@ -41,12 +42,12 @@ interface ClusterStateDeps {
 export function clusterStates({ watches, connection, clock, dialects }: ClusterStateDeps): ClusterStates {
   const absences = new NodeAbsences(clock);
   absences.follow(watches.nodes);
-  const admittedWith = podsByToken(watches);
-  const cached = new CachedInventory(watches, absences, admittedWith);
-  const live = new LiveInventory(connection, { absences, admittedWith }, dialects);
+  const cached = new CachedInventory(watches, absences);
+  const live = new LiveInventory(connection, absences, dialects);
   const admission: ClusterState = {
     nodes: cached.nodes,
-    admittedWith,
+    admittedWith: async (namespace, token) =>
+      cached.admittedSeen(namespace, token) ?? (await live.admittedWith(namespace, token)),
     pod: (namespace, name) => live.pod(namespace, name),
     fenced: (node) => live.fenced(node),
     workload: async (ref) => cached.workloadSeen(ref) ?? (await live.workload(ref)),
@@ -59,29 +60,30 @@ export function clusterStates({ watches, connection, clock, dialects }: ClusterS
   return { cached, live, admission };
 }
 
-type ByToken = NonNullable<ClusterState["admittedWith"]>;
-
-/** What the watches show. */
-function podsByToken({ pods }: Pick<RunningInformers, "pods">): ByToken {
-  return (namespace, token) => pods.by("token", token).find((pod) => pod.namespace === namespace);
-}
-
 class CachedInventory implements ClusterState {
   readonly nodes: () => Iterable<NodeFacts> | undefined;
-  readonly admittedWith: ByToken;
   readonly #watches: RunningInformers;
   readonly #absences: NodeAbsences;
 
-  constructor(informers: RunningInformers, absences: NodeAbsences, admittedWith: ByToken) {
+  constructor(informers: RunningInformers, absences: NodeAbsences) {
     this.#watches = informers;
     this.#absences = absences;
-    this.admittedWith = admittedWith;
     const { nodes } = informers;
     this.nodes = () => (nodes.isSynced ? valuesOf(nodes.all()) : undefined);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
     return this.#whole().pods.get(`${namespace}/${name}`);
+  }
+
+  async admittedWith(namespace: string, token: string): Promise<PodState | undefined> {
+    this.#whole();
+    return this.admittedSeen(namespace, token);
+  }
+
+  /** Undefined says nothing before the watches are synced. */
+  admittedSeen(namespace: string, token: string): PodState | undefined {
+    return this.#watches.pods.by("token", token).find((pod) => pod.namespace === namespace);
   }
 
   /**
@@ -130,19 +132,19 @@ function isOf(one: Pick<WorkloadRef, "kind" | "apiVersion">, ref: WorkloadRef): 
 }
 
 class LiveInventory implements ClusterState {
-  /** No API server is asked by a token; that a pod is there the watches may say. */
-  readonly admittedWith: ByToken;
   readonly #objects: LiveObjects;
   readonly #absences: NodeAbsences;
+  readonly #waiting: PodsByToken;
 
-  constructor(
-    connection: Connection,
-    { absences, admittedWith }: { readonly absences: NodeAbsences; readonly admittedWith: ByToken },
-    dialects: Dialects = {},
-  ) {
-    this.#objects = new LiveObjects(connection, isReadWith(dialects));
+  constructor(connection: Connection, absences: NodeAbsences, dialects: Dialects = {}) {
+    const objects = new LiveObjects(connection, isReadWith(dialects));
+    this.#objects = objects;
     this.#absences = absences;
-    this.admittedWith = admittedWith;
+    this.#waiting = new PodsByToken((namespace) => objects.waitingByToken(namespace));
+  }
+
+  async admittedWith(namespace: string, token: string): Promise<PodState | undefined> {
+    return await this.#waiting.find(namespace, token);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {

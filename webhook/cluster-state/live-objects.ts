@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../allocator/base/errors.ts";
+import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type {
   NamespaceState,
@@ -25,7 +26,11 @@ import {
 } from "../../kube/api/resource.ts";
 import { isGroupServed } from "./discovery.ts";
 import type { ObservedNode } from "./observed-objects.ts";
+import type { ByToken } from "./pods-by-token.ts";
 import { namespaceFacts, observedNode, observedPod, observedWorkload } from "./projections.ts";
+
+/** A pod is of 10 KB or so, and may be a hundred times as large. */
+const PAGE_SIZE = 100;
 
 const WORKLOADS: readonly Resource[] = [...APPS, ...KRUISE, JOBS];
 
@@ -58,6 +63,23 @@ export class LiveObjects {
     const found = await this.find(resources, { namespace: ref.namespace, name: ref.name });
     if (typeof found !== "object") return found;
     return observedWorkload(found.resource, found.item, this.#isRead).facts;
+  }
+
+  /**
+   * By the tokens that they were admitted with, those of a namespace that have not started: a pod that runs had its addresses, so
+   * its claim has its name.
+   */
+  async waitingByToken(namespace: string): Promise<ByToken> {
+    const waiting = { namespace, fieldSelector: "status.phase=Pending" };
+    const found = new Map<string, PodState>();
+    for await (const { items } of new Client(this.#connection, PODS).pages(waiting, PAGE_SIZE)) {
+      for (const item of items) {
+        const pod = observedPod(item, this.#isRead);
+        const token = pod.annotations[ASSIGNED_TOKEN];
+        if (token !== undefined) found.set(token, pod);
+      }
+    }
+    return found;
   }
 
   async namespace(name: string): Promise<NamespaceState | undefined> {

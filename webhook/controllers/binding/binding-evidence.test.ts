@@ -33,7 +33,7 @@ function witnessOf({ seen = [], there = [], fenced = [] }: Cluster) {
       asked.push(`node ${node}`);
       return fenced.includes(node);
     },
-    admittedWith: (_: string, token: string) =>
+    admittedWith: async (_: string, token: string) =>
       seen.find(({ annotations }) => annotations["berth.dev/token"] === token),
   };
   const pods = { get: (key: string) => seen.find(({ namespace, name }) => `${namespace}/${name}` === key) };

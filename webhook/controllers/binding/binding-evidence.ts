@@ -31,8 +31,9 @@ export async function gatherEvidence(
   const evidence = holderThere ? { ...nothing, holderThere } : nothing;
   if (!isRefusal(planBind(claim, pod, evidence, now))) return evidence;
   if (node !== "") return { ...evidence, fenced: await inventory.fenced(node) };
-  const there =
-    podName === "" ? inventory.admittedWith?.(namespace, token) : await inventory.pod(namespace, podName);
+  const there = await (podName === ""
+    ? inventory.admittedWith?.(namespace, token)
+    : inventory.pod(namespace, podName));
   const livePodUID = there?.ended === false ? there.uid : undefined;
   return { ...evidence, holdExpired: isHoldExpired(binding, livePodUID, now) };
 }
