@@ -51,6 +51,11 @@ function wordsFor(happening: Happening): {
         note: `a new certificate was issued: ${happening.why}`,
         warns: !ORDINARY.includes(happening.why),
       };
+    case "limit":
+      return {
+        reason: "AuthorityLimited",
+        note: "older authorities of which nobody knew until when they are needed are trusted for as long as a certificate of theirs could last",
+      };
     case "retire":
       return {
         reason: "AuthorityRetired",

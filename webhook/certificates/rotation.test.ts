@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { describe, it } from "node:test";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { bundleOf, parseBundle } from "./ca-bundle.ts";
@@ -35,10 +36,17 @@ const BLANK: CertSecret = {
 };
 
 const clock = new ManualClock();
-const [first, second] = [await issueAuthority(clock), await issueAuthority(clock)];
+const [first, second, third] = [
+  await issueAuthority(clock),
+  await issueAuthority(clock),
+  await issueAuthority(clock),
+];
 const leafOf = (authority: CertificatePair, names = TERMS.names) =>
   issueServingCertificate(authority, names, clock);
-const [leaf, next] = [await leafOf(first), await leafOf(second)];
+const [leaf, next, last] = [await leafOf(first), await leafOf(second), await leafOf(third)];
+/** How a certificate and a time from now on are kept. */
+const until = ({ cert }: CertificatePair, ms: number) =>
+  `${new X509Certificate(cert).fingerprint256}=${new Date(clock.now() + ms).toISOString()}`;
 const lasting = await issueServingCertificate(first, TERMS.names, clock, { ms: 3649 * DAY_MS });
 const both = bundleOf(parseBundle(second.cert + first.cert));
 const alone = bundleOf(parseBundle(first.cert));
@@ -106,7 +114,7 @@ describe("what is planned for certificates", () => {
     const why = "the authority is a new one";
     assert.deepEqual(planned({ kept: TURNING }), { kind: "wait", ms: SETTLE_MS });
     assert.deepEqual(planned({ kept: TURNING, stands: SETTLE_MS - 1 }), { kind: "wait", ms: 1 });
-    const retireAfter = new Date(clock.now() + 90 * DAY_MS).toISOString();
+    const retireAfter = until(first, 90 * DAY_MS);
     assert.deepEqual(planned({ kept: TURNING, stands: SETTLE_MS }), { kind: "leaf", retireAfter, why });
     const known = (bundle: string): ObservedCerts => ({ kept: TURNING, trusted: [[both], [bundle]] });
     let since = observedSinceOf(undefined, known(both), 0);
@@ -120,9 +128,9 @@ describe("what is planned for certificates", () => {
   it("a time that was written for a certificate that was not is not written twice", () => {
     const early = new Date(clock.now() + DAY_MS).toISOString();
     const step = planned({ kept: { ...TURNING, retireAfter: early }, stands: SETTLE_MS });
-    const retireAfter = new Date(clock.now() + 90 * DAY_MS).toISOString();
+    const retireAfter = until(first, 90 * DAY_MS);
     assert.equal("retireAfter" in step && step.retireAfter, retireAfter, "the later one of the two");
-    const late = new Date(clock.now() + 91 * DAY_MS).toISOString();
+    const late = until(first, 91 * DAY_MS);
     const again = planned({ kept: { ...TURNING, retireAfter: late }, stands: SETTLE_MS });
     assert.equal("retireAfter" in again && again.retireAfter, late);
   });
@@ -141,9 +149,44 @@ describe("what is planned for certificates", () => {
     assert.deepEqual(planned({ kept, stands: SETTLE_MS, later: DAY_MS }), {
       ...{ kind: "retire", bundle, retireAfter: "" },
     });
-    const unknown = { ...kept, retireAfter: "" };
-    assert.equal(kindOf({ kept: unknown, stands: 89 * DAY_MS }), "wait");
-    assert.equal(kindOf({ kept: unknown, stands: 90 * DAY_MS }), "retire");
+  });
+
+  it("an old authority of which nobody knows gets a time, which a restart does not put off, and the others keep theirs", () => {
+    const bundle = bundleOf(parseBundle(third.cert + both));
+    const all = { ...QUIET, bundle, beside: bundle, authorityKey: third.key, leaf: last };
+    const own = until(first, DAY_MS);
+    for (const { retireAfter, limited } of [
+      { retireAfter: "", limited: `${until(second, 90 * DAY_MS)},${until(first, 90 * DAY_MS)}` },
+      { retireAfter: own, limited: `${until(second, 90 * DAY_MS)},${own}` },
+      // nothing that can be read, and one that is not there
+      {
+        retireAfter: `soon,${until(leaf, 0)}`,
+        limited: `${until(second, 90 * DAY_MS)},${until(first, 90 * DAY_MS)}`,
+      },
+    ]) {
+      const kept = { ...all, retireAfter };
+      assert.deepEqual(planned({ kept }), { kind: "limit", retireAfter: limited });
+    }
+    const kept = { ...all, retireAfter: `${own},${until(second, 2 * DAY_MS)}` };
+    assert.deepEqual(planned({ kept, stands: SETTLE_MS, later: DAY_MS }), {
+      kind: "retire",
+      bundle: bundleOf(parseBundle(third.cert + second.cert)),
+      retireAfter: until(second, 2 * DAY_MS),
+    });
+  });
+
+  it("a time alone is of all old authorities that have none: who demands it knows that a key has leaked", () => {
+    const bundle = bundleOf(parseBundle(third.cert + both));
+    const all = { ...QUIET, bundle, beside: bundle, authorityKey: third.key, leaf: last };
+    const kept = { ...all, retireAfter: "2020-01-01T00:00:00Z" };
+    assert.deepEqual(planned({ kept }), { kind: "wait", ms: SETTLE_MS });
+    assert.deepEqual(planned({ kept, stands: SETTLE_MS }), {
+      ...{ kind: "retire", bundle: bundleOf(parseBundle(third.cert)), retireAfter: "" },
+    });
+    // as earlier versions wrote them, the last for the last
+    const [late, early] = [2, 1].map((days) => new Date(clock.now() + days * DAY_MS).toISOString());
+    const earlier = { ...all, retireAfter: `${late},${early}` };
+    assert.deepEqual(planned({ kept: earlier, stands: SETTLE_MS }), { kind: "wait", ms: 2 * DAY_MS });
   });
 
   it("does what an administrator demands: a certificate at once, an authority when none is on its way", () => {

@@ -4,6 +4,7 @@ import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { bundleOf, issuerAmong, parseBundle, signerOf } from "./ca-bundle.ts";
 import type { ServerNames } from "./issue.ts";
 import { type CertificatePair, readPair } from "./pair.ts";
+import { textOf, timesOf } from "./retirement.ts";
 
 /** What stands in the Secret that is served: PEM, empty where there is nothing. */
 export interface Served {
@@ -21,10 +22,7 @@ export interface CertSecret extends Served {
   readonly mixed: boolean;
   /** What an administrator wants made anew: `leaf`, `authority`, or nothing. */
   readonly rotate: string;
-  /**
-   * Until when leaves of the older authorities may be served: RFC 3339 with commas between, in the order of the bundle, the
-   * last for the last. Nobody knows of those that have none.
-   */
+  /** Until when leaves of the older authorities may be served, as `retirement.ts` reads it. */
   readonly retireAfter: string;
 }
 
@@ -77,6 +75,8 @@ export type Step =
     })
   /** The newest authority signs a leaf. */
   | (Retirement & { readonly kind: "leaf"; readonly why: string })
+  /** Older authorities of which nobody knows until when they are needed get a time. */
+  | (Retirement & { readonly kind: "limit" })
   /** Nothing of an older authority is served any more: the rest is trusted. */
   | (Retirement & { readonly kind: "retire"; readonly bundle: string })
   /** Write the bundle into every entry of both configurations. */
@@ -192,16 +192,15 @@ function planLeaf(at: At): Step | undefined {
     return { kind: "wait", ms: terms.settleMs - trustedMs };
   }
   const last = Math.max(moment.now + terms.leafMs, leaf?.validToDate.getTime() ?? 0);
-  return { kind: "leaf", retireAfter: withTime(retireAfter, last, authorities.length - 1), why };
+  return { kind: "leaf", retireAfter: withTime(retireAfter, authorities.slice(1), last), why };
 }
 
-/** It is written before the leaf is: somebody may have done so already, and have ended. */
-function withTime(retireAfter: string, last: number, older: number): string {
-  const times = timesIn(retireAfter);
-  const [first = ""] = times;
-  if (times.length < older) return [new Date(last).toISOString(), ...times].join();
-  const later = Math.max(last, Date.parse(first) || 0);
-  return [new Date(later).toISOString(), ...times.slice(1)].join();
+/** Of the one whose leaf is followed. It is written before the next leaf is: somebody may have done so already, and have ended. */
+function withTime(retireAfter: string, older: readonly X509Certificate[], last: number): string {
+  const times = new Map(timesOf(retireAfter, older));
+  const [latest] = older;
+  if (latest !== undefined) times.set(latest, Math.max(last, times.get(latest) ?? last));
+  return textOf(times);
 }
 
 function reasonForLeaf({ kept, newest, terms, moment }: At): string | undefined {
@@ -224,26 +223,21 @@ function planRetirement(at: At): Step | undefined {
   const older = authorities.slice(1);
   if (older.length === 0 || kept.rotate === "authority") return undefined;
   const leadsMs = observed.leadsSince === undefined ? 0 : moment.monotonic - observed.leadsSince;
-  const times = timesIn(kept.retireAfter);
-  const waits = older.map((authority, n) => {
-    const until = times[times.length - older.length + n] ?? "";
-    const after = Date.parse(until);
-    // both clocks must have gone so far: this host's wall clock may have jumped
-    const leftMs = Number.isNaN(after)
-      ? terms.leafMs - leadsMs
-      : Math.max(terms.settleMs - leadsMs, after - moment.now);
-    return { authority, until, leftMs };
-  });
-  const staying = waits.filter(({ leftMs }) => leftMs > 0);
-  if (staying.length < waits.length) {
-    const bundle = bundleOf([newest, ...staying.map(({ authority }) => authority)]);
-    return { kind: "retire", bundle, retireAfter: staying.map(({ until }) => until).join() };
+  const times = timesOf(kept.retireAfter, older);
+  if (times.size < older.length) {
+    // by now nothing is served that they sign, but where somebody has not heard of it yet
+    const last = moment.now + terms.leafMs;
+    const all = older.map((authority) => [authority, times.get(authority) ?? last] as const);
+    return { kind: "limit", retireAfter: textOf(new Map(all)) };
   }
-  return { kind: "wait", ms: Math.min(leafDueMs(at), ...waits.map(({ leftMs }) => leftMs)) };
-}
-
-function timesIn(retireAfter: string): readonly string[] {
-  return retireAfter.split(",").filter((time) => time !== "");
+  // both clocks must have gone so far: this host's wall clock may have jumped
+  const leftMs = (until: number) => Math.max(terms.settleMs - leadsMs, until - moment.now);
+  const staying = new Map([...times].filter(([, until]) => leftMs(until) > 0));
+  if (staying.size < times.size) {
+    const bundle = bundleOf([newest, ...staying.keys()]);
+    return { kind: "retire", bundle, retireAfter: textOf(staying) };
+  }
+  return { kind: "wait", ms: Math.min(leafDueMs(at), ...[...times.values()].map(leftMs)) };
 }
 
 function planAuthority(at: At): Step {

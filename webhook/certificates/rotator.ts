@@ -105,6 +105,8 @@ export class CertificateRotator {
         return await this.#withAuthority(kept, step);
       case "leaf":
         return await this.#withLeaf({ ...kept, retireAfter: step.retireAfter });
+      case "limit":
+        return { ...kept, retireAfter: step.retireAfter };
       case "retire":
         return { ...kept, bundle: step.bundle, retireAfter: step.retireAfter };
       default:
