@@ -176,6 +176,25 @@ describe("app: bodies", () => {
     assert.equal((await bench.review()).allowed, true);
   });
 
+  it("asks nobody about a review whose client is gone before it was decoded", async (t) => {
+    bench.clockFactor = 20; // however slow this machine is
+    const body = sized(BODY_LIMIT); // decoded in 64 steps, between which the connection's end is heard of
+    const socket = bench.connect();
+    socket.on("error", () => {});
+    const { push } = IncomingMessage.prototype;
+    t.mock.method(IncomingMessage.prototype, "push", function (this: IncomingMessage, chunk: unknown) {
+      if (chunk === null && this.headers["x-pieces"] !== undefined) socket.destroy();
+      return push.call(this, chunk);
+    });
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    await once(socket, "secureConnect");
+    socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`);
+    await closed;
+    // decoded after it
+    assert.equal((await bench.review({ body: sized(1024 * 1024) })).allowed, true);
+    assert.equal(bench.asked.length, 1);
+  });
+
   for (const { name, headers } of [
     { name: "another type", headers: { "Content-Type": "text/plain" } },
     { name: "YAML", headers: { "Content-Type": "application/yaml" } },

@@ -118,6 +118,8 @@ function admit(
       refuseUnread(deps, route, response, IN_CHUNKS);
       return;
     }
+    // from here on: a client may go while its body is read, or decoded
+    const hangUp = hangUpSignal(response);
     const late = new AbortController();
     const place = intake.enter(peerOf(request.socket), () => late.abort("busy" satisfies GivenUp));
     if (typeof place === "string") {
@@ -137,8 +139,10 @@ function admit(
         refuseUnread(deps, route, response, asked);
         return;
       }
+      // nobody waits for what it would reserve
+      if (hangUp.aborted) return;
       const leftMs = deadlineMs - (clock.monotonic() - started);
-      const answer = await handle(asked.request, hangUpSignal(response), leftMs);
+      const answer = await handle(asked.request, hangUp, leftMs);
       send(response, 200, reviewOf(answer));
     } finally {
       place.leave();
