@@ -26,7 +26,7 @@ export interface AllocationInput {
   readonly request: Request;
   readonly namespace: NamespaceState;
   readonly podLabels: Labels;
-  /** Where the pod may run by its own spec; absent: anywhere, or not known. */
+  /** Where the pod may run by its own spec, and which nodes there are; absent: anywhere, or neither is known. */
   readonly nodes?: PodNodes;
   /** The networks that it is known to be attached to; absent: not known. */
   readonly networks?: EligibilityInput["networks"];

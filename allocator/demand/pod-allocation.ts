@@ -67,13 +67,14 @@ export function networksAsked(
   return { names: attachments.map(({ network }) => network), isAll: false, on };
 }
 
-/** Where a pod of this spec may run, among the nodes that are known. */
+/** Where a pod of this spec may run, among the nodes that are known; nothing, if it may run anywhere and none are. */
 export function nodesAsked(
   spec: Fields,
   { nodes }: Pick<ClusterState, "nodes">,
 ): { readonly nodes?: PodNodes } {
   const terms = nodeTermsOf(spec);
-  return terms === undefined ? {} : { nodes: { terms, ...(nodes === undefined ? {} : { known: nodes }) } };
+  if (terms === undefined && nodes === undefined) return {};
+  return { nodes: { ...(terms && { terms }), ...(nodes && { known: nodes }) } };
 }
 
 /** What is left to another system is taken out here, whoever reads the pod: at its admission, and when it is seen and bound. */

@@ -21,13 +21,14 @@ export interface NodeFacts {
 
 /** Where a pod may run, as far as that is known. */
 export interface PodNodes {
-  /** Alternatives. */
-  readonly terms: readonly NodeTerm[];
+  /** Alternatives; absent: any node. */
+  readonly terms?: readonly NodeTerm[];
   /** The nodes that there are now; absent or undefined: not known. */
   readonly known?: () => Iterable<NodeFacts> | undefined;
 }
 
-export function mayRunOn(terms: readonly NodeTerm[], node: NodeFacts): boolean {
+export function mayRunOn(terms: PodNodes["terms"], node: NodeFacts): boolean {
+  if (terms === undefined) return true;
   return terms.some((term) => term.length > 0 && term.every((expression) => holdsOn(expression, node)));
 }
 

@@ -111,6 +111,7 @@ function knownNetworks({ networks }: AddressConstraints, name: string): Pick<Add
 }
 
 function elsewhere(pool: Pool, { nodes, namespace }: AddressConstraints): Refusal | undefined {
+  if (nodes?.terms === undefined) return undefined; // it may run anywhere
   return nodeFits(nodes, [pool])[0] === "never" ? onOtherNodes([pool], namespace) : undefined;
 }
 

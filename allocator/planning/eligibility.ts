@@ -32,7 +32,7 @@ export interface EligibilityInput {
   readonly namespaceLabels: Labels;
   readonly podLabels: Labels;
   readonly networks?: Networks;
-  /** Where the pod may run by its own spec; absent: anywhere, or not known. */
+  /** Where the pod may run by its own spec, and which nodes there are; absent: anywhere, or neither is known. */
   readonly nodes?: PodNodes;
   /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
   readonly usable?: ReadonlySet<string>;

@@ -7,7 +7,7 @@ import { Fields } from "../manifest/kubernetes-object.ts";
 import { nodeTermsOf } from "../manifest/pod-nodes.ts";
 import { mayRunOn, type NodeFacts } from "../model/node-terms.ts";
 import { type LabelSelector, matches } from "../pool/label-selector.ts";
-import { type NodeFit, nodeFits } from "./node-fit.ts";
+import { type NodeFit, nodeFits, withoutNodeNow } from "./node-fit.ts";
 
 const KEYS = ["zone", "disk"];
 /** 7 is in no expression: a value that nobody thought of. */
@@ -101,5 +101,48 @@ describe("where a pod may run and where a pool is for", () => {
   it("say nothing by what the API server refuses", () => {
     for (const terms of [[], [{}], [{ matchExpressions: [{ key: "zone", operator: "Is" }] }]])
       assert.equal(fitOf({ terms }, { matchLabels: { zone: "2" } }), undefined);
+  });
+});
+
+describe("the nodes that there are", () => {
+  const zoned = (zone: string) =>
+    parsed(poolRecord(`of-${zone}`, "10.0.0.0/24", { nodeSelector: { matchLabels: { zone } } }));
+  const known = () => [
+    { name: "a", labels: { zone: "1", disk: "1" } },
+    { name: "b", labels: { zone: "2" } },
+  ];
+
+  it("put a pool that none of them is of behind the others, for a pod that may run anywhere, too", () => {
+    const all = parsed(poolRecord("all", "10.1.0.0/24"));
+    const both = parsed(
+      poolRecord("both", "10.2.0.0/24", {
+        nodeSelector: { matchExpressions: [{ key: "zone", operator: "In", values: ["2", "3"] }] },
+      }),
+    );
+    const pools = [zoned("3"), all, both];
+    assert.deepEqual(nodeFits({ known }, pools), ["later", "now", "now"]);
+    assert.deepEqual(nodeFits({ known: () => undefined }, pools), ["now", "now", "now"]);
+    assert.deepEqual(nodeFits(undefined, pools), ["now", "now", "now"]);
+  });
+
+  it("are named by what they lack, if a pod with these addresses waits for one", () => {
+    const terms = nodeTermsOf(new Fields({ nodeSelector: { disk: "1" } }));
+    assert.ok(terms);
+    const pending = ": the pod stays Pending until one has";
+    assert.equal(
+      withoutNodeNow({ known }, [zoned("3")]),
+      `pool "of-3" is for nodes with zone=3, and no node has that now${pending}`,
+    );
+    assert.equal(
+      withoutNodeNow({ terms, known }, [zoned("2")]),
+      `pool "of-2" is for nodes with zone=2, and no node where the pod may run has that now${pending}`,
+    );
+    assert.equal(
+      withoutNodeNow({ known }, [zoned("1"), zoned("2")]),
+      `pool "of-1" is for nodes with zone=1, pool "of-2" is for nodes with zone=2, and no node has all of that now${pending}`,
+    );
+    assert.equal(withoutNodeNow({ terms, known }, [zoned("1")]), undefined);
+    assert.equal(withoutNodeNow({ terms }, [zoned("3")]), undefined);
+    assert.equal(withoutNodeNow({ terms, known }, [parsed(poolRecord("all", "10.1.0.0/24"))]), undefined);
   });
 });

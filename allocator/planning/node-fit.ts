@@ -17,7 +17,7 @@ import type { Pool } from "../pool/pool.ts";
 import { quoted } from "./refusal-messages.ts";
 
 /**
- * | now   | the pod asks for no particular nodes, or one of those that it may run on is one of the pool's              |
+ * | now   | one of the nodes that the pod may run on is one of the pool's, or nodes are not known                      |
  * | later | there is no such node now, but one that is added, or gets other labels, may be                             |
  * | never | what the pod asks for and what the pool is for exclude each other, or its node is named and is another one |
  */
@@ -34,8 +34,8 @@ export function nodeFits(nodes: PodNodes | undefined, pools: readonly Pool[]): r
   const places = known === undefined ? undefined : placesOf(nodes, known, keys);
   return pools.map(({ spec: { nodeSelector } }) => {
     if (nodeSelector === undefined) return "now";
-    const isPossible = terms.some((term) => !isContradiction([...term, ...expressionsOf(nodeSelector)]));
-    if (!isPossible) return "never";
+    const isPossible = terms?.some((term) => !isContradiction([...term, ...expressionsOf(nodeSelector)]));
+    if (isPossible === false) return "never";
     if (places === undefined || places.labels.some((labels) => matches(nodeSelector, labels))) return "now";
     return places.isAll ? "never" : "later";
   });
@@ -50,7 +50,7 @@ interface Places {
 
 /** There may be thousands of nodes and hundreds of pools, but nodes have few values of what pools ask about. */
 function placesOf({ terms }: PodNodes, known: Iterable<NodeFacts>, keys: ReadonlySet<string>): Places {
-  const missing = new Set(namesIn(terms) ?? []);
+  const missing = new Set(terms && namesIn(terms));
   const isNamed = missing.size > 0;
   const seen = new Map<string, NodeFacts["labels"]>(); // their values -> labels
   for (const node of known) {
@@ -124,6 +124,23 @@ function whoseNodes(pools: readonly Pool[]): string {
     .slice(0, 5)
     .map((pool) => `${quoted(pool.name)} is for nodes with ${selectorText(pool.spec.nodeSelector)}`)
     .join(", pool ");
+}
+
+/**
+ * What is to be said of a pod with addresses of these pools, if no node that there is now is of all of them and one that it may run on;
+ * undefined: one is, or nodes are not known.
+ */
+export function withoutNodeNow(nodes: PodNodes | undefined, pools: readonly Pool[]): string | undefined {
+  const selecting = pools.filter(({ spec }) => spec.nodeSelector !== undefined);
+  const known = selecting.length === 0 ? undefined : nodes?.known?.();
+  if (nodes === undefined || known === undefined) return undefined;
+  for (const node of known) {
+    const isOfAll = selecting.every(({ spec }) => matches(spec.nodeSelector ?? {}, node.labels));
+    if (isOfAll && mayRunOn(nodes.terms, node)) return undefined;
+  }
+  const where = nodes.terms === undefined ? "no node" : "no node where the pod may run";
+  const which = selecting.length === 1 ? "has that" : "has all of that";
+  return `pool ${whoseNodes(selecting)}, and ${where} ${which} now: the pod stays Pending until one has`;
 }
 
 /** The words for pools that the pod could have, were it for other nodes. */

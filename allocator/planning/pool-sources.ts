@@ -28,7 +28,7 @@ export interface Source {
 
 /**
  * Named pools in the order of their naming, else every open pool by priority. Those that the pod could not use, because it may
- * run on none of their nodes, are passed over; those that have none of its nodes now come last.
+ * run on none of their nodes, are passed over; those that have no node for it now come last.
  */
 export function sourcesFor(view: RecordReader, constraints: PoolConstraints): readonly Source[] | Refusal {
   const sources =

@@ -20,6 +20,7 @@ import { type DryRunner, ManifestDryRun } from "../explain/dry-run.ts";
 import { rowOf } from "../explain/forecast-rows.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
 import { missingPod } from "../explain/missing-pod.ts";
+import { nodesNow } from "../explain/nodes-now.ts";
 import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
@@ -171,7 +172,9 @@ async function explainAll(
   const { store, world } = backend;
   const dialects = await dialectsFor(backend, objects, io);
   const read = dialects === undefined ? {} : { dialects };
-  const forecast = await ManifestDryRun.on(store, world, { ...read, clock: io.clock, random: io.random });
+  const nodes = await nodesNow(backend);
+  const given = { ...read, nodes: () => nodes, clock: io.clock, random: io.random };
+  const forecast = await ManifestDryRun.on(store, world, given);
   await occupyAll(forecast.view, backend);
   const results: DryRunner[] = [];
   let code: ExitCode = 0;

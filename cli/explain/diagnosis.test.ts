@@ -252,6 +252,13 @@ describe("what is said of a pod", () => {
       "is not scheduled yet; its addresses are kept for it",
     ],
     [
+      "not scheduled, and no node is of its pool",
+      podWith({ node: "" }),
+      facts(claimRecord(), { nodeless: 'pool "db" is for nodes with zone=a, and no node has that now' }),
+      "is not scheduled yet; its addresses are kept for it",
+      ['pool "db" is for nodes with zone=a, and no node has that now', "wait for the scheduler"],
+    ],
+    [
       "ended",
       podWith({ phase: "Failed" }),
       facts(bound),

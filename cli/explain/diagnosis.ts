@@ -54,7 +54,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
-  if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod);
+  if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod, facts);
   if (plan.kind === "bind") return unbound(pod.metadata.name, facts);
   return bound(pod, claim.record, facts);
 }
@@ -201,12 +201,15 @@ function lostOf({ claim, addresses }: PodFacts): Diagnosis | undefined {
   return blocked(words, "Berth reserves it again within 60 s if it is free; see: berthctl check");
 }
 
-function unscheduled(pod: KubeObject): Diagnosis {
+function unscheduled(pod: KubeObject, { nodeless }: PodFacts): Diagnosis {
   const why = unschedulable(pod);
   return {
     words: "is not scheduled yet; its addresses are kept for it",
     stuck: false,
-    next: [why === "" ? "wait for the scheduler" : `the scheduler says: ${why}`],
+    next: [
+      ...(nodeless === undefined ? [] : [nodeless]),
+      why === "" ? "wait for the scheduler" : `the scheduler says: ${why}`,
+    ],
   };
 }
 

@@ -58,18 +58,21 @@ export interface DryRunner {
   readonly kept?: string;
 }
 
+/** The view is the dry run's own. */
+type DryRunContext = Context & Pick<ClusterState, "nodes"> & { readonly view: RecordCache };
+
 /**
  * Says what admission would answer to a file's objects, one after the other: what one of them would get is
  * taken for the next. Nothing is written; `context.view` is the dry run's own.
  */
 export class ManifestDryRun {
-  readonly #context: Context & { readonly view: RecordCache };
+  readonly #context: DryRunContext;
   readonly #inventory: ClusterState;
   readonly #namespaces = new Map<string, KubeObject>(); // name -> Namespace of the same file
   #carriesPools = false;
   readonly #planned = new Map<Address, string>(); // address -> claim that would get it
 
-  constructor(context: Context & { readonly view: RecordCache }, inventory: ClusterState) {
+  constructor(context: DryRunContext, inventory: ClusterState) {
     this.#context = context;
     this.#inventory = inventory;
   }
@@ -88,10 +91,10 @@ export class ManifestDryRun {
   static async on(
     store: Store,
     inventory: ClusterState,
-    { clock, random, dialects }: Pick<Context, "clock" | "random" | "dialects">,
+    { nodes, clock, random, dialects }: Pick<DryRunContext, "nodes" | "clock" | "random" | "dialects">,
   ): Promise<ManifestDryRun> {
     const view = await loadCache(store);
-    const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+    const context = { store, view, nodes, clock, random, log: noopLogger, serial: new KeyedMutex() };
     return new ManifestDryRun({ ...context, ...(dialects === undefined ? {} : { dialects }) }, inventory);
   }
 
@@ -146,7 +149,11 @@ export class ManifestDryRun {
     const { own, space, left } = this.#own(pod.metadata.annotations, await this.#namespace(name));
     if (left !== undefined) return nothing(subject, left);
     const itself = { ...pod, metadata: { ...pod.metadata, annotations: own } };
-    const input = await readPod(this.#context, this.#inventory, itself, space);
+    const seen = {
+      workload: this.#inventory.workload.bind(this.#inventory),
+      nodes: this.#context.nodes,
+    };
+    const input = await readPod(this.#context, seen, itself, space);
     if (isRefusal(input)) return { subject, outcome: input, request: {} };
     const { request } = input;
     const resolved = await resolvePod(this.#context, input);

@@ -18,6 +18,7 @@ import { claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { parseAddresses } from "../../allocator/model/interfaces.ts";
+import { withoutNodeNow } from "../../allocator/planning/node-fit.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Objects } from "../backend/backend.ts";
@@ -26,6 +27,7 @@ import { ifAllowed } from "../backend/if-allowed.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
+import { nodesNow } from "./nodes-now.ts";
 
 /** An address of a claim, and what is reserved there. */
 export interface AddressFacts {
@@ -57,6 +59,8 @@ export interface PodFacts {
   readonly heardAt?: number;
   /** Of a pod without a claim. */
   readonly dynamic?: DynamicFacts;
+  /** Of a pod that is not scheduled, where no node is one of those that its addresses are for: that, in words. */
+  readonly nodeless?: string;
   /** Of a pod whose claim is gone: addresses that it was admitted with -> the claim that has each now. */
   readonly lost?: ReadonlyMap<Address, string>;
   /** Whether what the claim is for is there and wants it; absent: it could not be seen. */
@@ -170,6 +174,7 @@ async function around(
     claim === undefined
       ? { verdict: { kind: "keep" as const } }
       : await futureOf(world, { claim, pools, own }, now);
+  const nodeless = pod === undefined ? undefined : await nodelessOf(backend, pod, pools);
   return {
     place,
     now,
@@ -182,8 +187,21 @@ async function around(
     node,
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
     ...(host === undefined ? {} : { heardAt: host.record.seen }),
+    ...(nodeless === undefined ? {} : { nodeless }),
     ...future,
   };
+}
+
+/** The pod's own spec names the nodes of its pools since its admission: what it says besides, the scheduler tells. */
+async function nodelessOf(
+  backend: Backend,
+  pod: KubeObject,
+  pools: readonly Pool[],
+): Promise<string | undefined> {
+  const isWaiting = pod.spec.text("nodeName") === "" && !hasEnded(pod);
+  if (!isWaiting || pools.every(({ spec }) => spec.nodeSelector === undefined)) return undefined;
+  const nodes = await nodesNow(backend);
+  return withoutNodeNow({ known: () => nodes }, [...new Set(pools)]);
 }
 
 /** In etcd the host itself says so, and there is no Node. */

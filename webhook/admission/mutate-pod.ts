@@ -45,6 +45,7 @@ import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { parseMacs } from "../../allocator/model/interface-macs.ts";
 import { formatAddresses, parseAddresses } from "../../allocator/model/interfaces.ts";
+import type { PodNodes } from "../../allocator/model/node-terms.ts";
 import {
   type AdmissionRequest,
   type AdmissionResponse,
@@ -54,6 +55,7 @@ import {
 } from "../review/admission-review.ts";
 import { type AdmissionContext, closedNamespace, expectKind, objectOf } from "./admission-context.ts";
 import { judgeAside, ownPod } from "./foreign-review.ts";
+import { warningsOfNodes } from "./nodeless-pools.ts";
 import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
@@ -195,6 +197,7 @@ async function dryRunReview(
   return allowed(request.uid, [
     describeDryRun("this pod", would),
     ...fallenBack(namedIn(podAllocation, would.claim).addresses, got),
+    ...(await warningsOfNodes(admission, request, nodesFor(podAllocation), got)),
     ...warnings,
     ...warningsOfUnwritten(macs.unwritten),
   ]);
@@ -235,6 +238,7 @@ async function admit(
     nodes: nodesOf(admission, got.addresses),
     warnings: [
       ...fallenBack(named.addresses, got.addresses),
+      ...(await warningsOfNodes(admission, request, nodesFor(podAllocation), got.addresses)),
       ...ownWarnings,
       ...warningsOfUnwritten(macs.unwritten),
     ],
@@ -247,6 +251,11 @@ function namedIn({ requests }: PodAllocation, claim: string): OfPod {
   const its = requests.find(({ key }) => key.name === claim)?.constraints;
   if (its?.fallback === undefined) return { addresses: [] };
   return { addresses: its.entry ?? [], interfaces: its.interfaces };
+}
+
+/** Where the pod may run, whichever of its requests is met. */
+function nodesFor({ requests: [one] }: PodAllocation): PodNodes | undefined {
+  return one?.constraints.nodes;
 }
 
 /** The token of this review's own hold. That of another pod's is told to nobody: whoever has it may have the claim. */

@@ -231,3 +231,61 @@ describe("the pools of a pod with both families", () => {
       assert.equal(await given(world, sticky({}, asks)), words);
   });
 });
+
+describe("a pool that no node is of now", () => {
+  const WEB = poolRecord("web", "10.3.0.0/24");
+  const none = [node("node-a", {})];
+  const pending = `pool "beijing" is for nodes with ${ZONE}=beijing, and no node has that now: the pod stays Pending until one has`;
+
+  async function warned(admission: AdmissionContext, object: Json): Promise<readonly string[]> {
+    const route = object["kind"] === "Pod" ? "/mutate/pods" : "/validate/workloads";
+
+    const response = await createHandlers(admission)[route](review(object), new AbortController().signal);
+    assert.equal(response.allowed, true);
+    return response.warnings ?? [];
+  }
+
+  it("serves no pod that another pool serves, though it may run anywhere", async () => {
+    await using world = await openWorld({ pools: [BEIJING, WEB] });
+    const admission = admissionOf(world, none);
+    assert.match(await given(world, sticky({}), admission), /^10\.3\.0\./);
+    const named = { "berth.dev/pools": "beijing,web" };
+    assert.match(await given(world, sticky({}, named), admission), /^10\.3\.0\./);
+    assert.deepEqual(await warned(admission, sticky({}, named)), []);
+    const unknown = { ...admission, inventory: { ...admission.inventory, nodes: () => undefined } };
+    assert.match(await given(world, sticky({}, named), unknown), /^10\.1\.0\./);
+  });
+
+  it("serves one that names no other, with a warning", async () => {
+    await using world = await openWorld({ pools: [BEIJING, WEB] });
+    const admission = admissionOf(world, none);
+    const named = sticky({}, { "berth.dev/pools": "beijing" });
+    assert.match(await given(world, named, admission), /^10\.1\.0\./);
+    assert.deepEqual(await warned(admission, named), [pending]);
+    const pinned = sticky({ nodeSelector: { disk: "ssd" } }, { "berth.dev/ips": "10.1.0.9" });
+    assert.deepEqual(await warned(admission, pinned), [
+      pending.replace("no node has", "no node where the pod may run has"),
+    ]);
+    assert.deepEqual(await warned(admissionOf(world), named), []);
+  });
+
+  it("is named to the author of a template, unless he may not read pools", async () => {
+    await using world = await openWorld({ pools: [BEIJING, WEB] });
+    const admission = admissionOf(world, none);
+    for (const kind of ["StatefulSet", "Deployment", "DaemonSet"]) {
+      const set = (annotations: Readonly<Record<string, string>>) =>
+        workload(kind, "db", { replicas: 1, annotations });
+      assert.deepEqual(await warned(admission, set({ "berth.dev/pools": "beijing" })), [pending]);
+      assert.deepEqual(await warned(admission, set({ "berth.dev/pools": "beijing,web" })), []);
+    }
+    const list = workload("StatefulSet", "db", {
+      replicas: 1,
+      annotations: { "berth.dev/ips": "10.3.0.9;10.1.0.9" },
+    });
+    assert.deepEqual(await warned(admission, list), [pending]);
+    const closed = { ...admission, readAccess: { mayRead: async () => false } };
+    assert.deepEqual(await warned(closed, list), [
+      "no node where the pod may run is now one of those that its address is for: it stays Pending",
+    ]);
+  });
+});

@@ -40,6 +40,7 @@ import { type AdmissionContext, expectKind, type ObjectStore, objectOf } from ".
 import { dryRunAllocations } from "./dry-run-allocations.ts";
 import { foreignInTemplate, judgeAside, ownOf } from "./foreign-review.ts";
 import { misplaced } from "./misplaced.ts";
+import { warningsOfTemplateNodes } from "./nodeless-pools.ts";
 import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { checkRollout } from "./rollout.ts";
@@ -119,7 +120,8 @@ async function judgeWorkload(
         ...warningsOfMacs(template, object),
       ]
     : [];
-  return [...withdrawn, ...warnings, ...idle, ...others, ...lost];
+  const nodeless = await warningsOfTemplateNodes(admission, request, object, template);
+  return [...withdrawn, ...warnings, ...nodeless, ...idle, ...others, ...lost];
 }
 
 /** Of what the first of its pods is to have by name: its runtime has to know, and nobody reads what its pods are told. */

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
+import { claimRecord, NOW, poolRecord, reservationsOf } from "../../test/support/fixtures.ts";
+import { type Json, pod } from "../../test/support/objects.ts";
+import type { Backend } from "../backend/backend.ts";
+import { factsOfPod } from "./pod-facts.ts";
+
+function object(json: Json): KubeObject {
+  const read = readObject(json);
+  assert.ok(!isRefusal(read));
+  return read;
+}
+
+const nodeIn = (zone: string) => object({ kind: "Node", metadata: { name: `in-${zone}`, labels: { zone } } });
+
+describe("a pod that is not scheduled", () => {
+  it("is told that no node is of its pool, where nodes can be read", async () => {
+    const database = openDatabase(":memory:");
+    const given = { clock: createClock(), random: createRandom(), log: noopLogger };
+    const store = openSqliteStore(database, given);
+    const claim = claimRecord();
+    const nodeSelector = { matchLabels: { zone: "beijing" } };
+    await store.create("pool", poolRecord("db", "10.20.0.0/24", { nodeSelector }));
+    await store.create("claim", claim);
+    for (const reservation of reservationsOf(claim)) await store.create("reservation", reservation);
+    const waiting = object(pod(claim.name, { annotations: { "berth.dev/claim": claim.name } }));
+    const told = async (nodes: readonly KubeObject[] | undefined, place: Backend["place"] = "cluster") => {
+      const world = {
+        object: async (kind: string) => (kind === "Pod" ? waiting : undefined),
+        namespace: async () => undefined,
+        workload: async () => undefined,
+        pod: async () => undefined,
+        fenced: async () => false,
+        objects: async () => [],
+        async *each() {
+          if (nodes === undefined) throw new BerthError("STORE_READ_ONLY", "may not list nodes");
+          yield* nodes;
+        },
+      };
+      const backend = { place, store, world } as unknown as Backend;
+      return (await factsOfPod(backend, claim, NOW))?.nodeless;
+    };
+    try {
+      assert.equal(
+        await told([nodeIn("shanghai")]),
+        'pool "db" is for nodes with zone=beijing, and no node has that now: the pod stays Pending until one has',
+      );
+      assert.equal(await told([nodeIn("shanghai"), nodeIn("beijing")]), undefined);
+      assert.equal(await told(undefined), undefined);
+      assert.equal(await told([], "data"), undefined);
+    } finally {
+      await store.close();
+      database.close();
+    }
+  });
+});
