@@ -48,6 +48,35 @@ describe("a StatefulSet that is scaled down", () => {
     });
   }
 
+  for (const [title, limits, words] of [
+    [
+      "is told what its pool keeps of that at most",
+      { retention: { perNamespace: 1 } },
+      [
+        "pool db keeps 1 more of namespace shop by its limits.retention.perNamespace: the addresses of mysql-1, mysql-2, mysql-3, but for 1 of them, are given back once their pods are gone",
+      ],
+    ],
+    [
+      "or that it keeps none",
+      { retention: { perNamespace: 0 } },
+      [
+        "pool db keeps no more of namespace shop by its limits.retention.perNamespace: the addresses of mysql-1, mysql-2, mysql-3 are given back once their pods are gone",
+      ],
+    ],
+    [
+      "or none for any time",
+      { retention: { ttl: "0s" } },
+      [1, 2, 3].map((n) => `mysql-${n} gives 10.20.0.7${n} back once its pod is gone`),
+    ],
+  ] as const) {
+    it(title, async () => {
+      await using world = await openWorld({ pools: [{ ...DB_POOL, spec: { ...DB_POOL.spec, limits } }] });
+      await send(world, PATH, set(4));
+      const change = { operation: "UPDATE", oldObject: set(4) } as const;
+      assert.deepEqual((await send(world, PATH, set(1), change)).warnings, words);
+    });
+  }
+
   it("is told nothing when it grows, or stays, and not of hundreds one by one", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await send(world, PATH, set(8));

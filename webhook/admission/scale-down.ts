@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
+import { listed } from "../../allocator/base/listed.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
@@ -8,24 +9,19 @@ import { type KubeObject, workloadState } from "../../allocator/manifest/kuberne
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { endOfOrdinals } from "../../allocator/model/ordinals.ts";
+import type { Pool } from "../../allocator/pool/pool.ts";
+
+type View = Pick<RecordReader, "claims" | "poolOf">;
 
 /** Claims that are named; a set may lose hundreds of ordinals. */
 const NAMED = 5;
 
 /** What becomes of the addresses of the ordinals that a StatefulSet loses by this change, a line for each. */
-export function warningsOfScaleDown(
-  view: Pick<RecordReader, "claims" | "poolOf">,
-  before: KubeObject,
-  now: KubeObject,
-): string[] {
+export function warningsOfScaleDown(view: View, before: KubeObject, now: KubeObject): string[] {
   return warningsOfLostOrdinals(view, workloadState(before), workloadState(now));
 }
 
-export function warningsOfLostOrdinals(
-  view: Pick<RecordReader, "claims" | "poolOf">,
-  was: WorkloadState,
-  is: WorkloadState,
-): string[] {
+export function warningsOfLostOrdinals(view: View, was: WorkloadState, is: WorkloadState): string[] {
   if (endOfOrdinals(was) <= endOfOrdinals(is) && was.start >= is.start) return [];
   const lost: Claim[] = [];
   for (const { record } of view.claims(is)) {
@@ -35,10 +31,51 @@ export function warningsOfLostOrdinals(
       continue;
     if (neededBy(was, identity) === "needed" && neededBy(is, identity) === "scaled") lost.push(record);
   }
-  const warnings = lost
-    .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
-    .map((claim) => consequenceOf(view, claim));
-  return firstOf(warnings);
+  const sorted = lost.toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0));
+  const beyond = beyondLimits(view, sorted);
+  const limited = new Set(beyond.flatMap(({ claims }) => claims));
+  const warnings = sorted.filter((claim) => !limited.has(claim)).map((claim) => consequenceOf(view, claim));
+  return [...beyond.map(inWords), ...firstOf(warnings)];
+}
+
+/** Claims that a pool does not keep all of (`limits.retention.perNamespace`): which stay is settled when their pods go. */
+interface Beyond {
+  readonly pool: Pool;
+  /** More that it keeps. */
+  readonly room: number;
+  readonly claims: readonly Claim[];
+}
+
+function beyondLimits(view: View, lost: readonly Claim[]): readonly Beyond[] {
+  const byPool = new Map<Pool, Claim[]>(); // pool -> those that are to be kept
+  for (const claim of lost) {
+    const pools = poolsOf(view, claim);
+    if (!isKept(claim, pools) || claim.retained !== undefined) continue;
+    for (const pool of pools) byPool.set(pool, [...(byPool.get(pool) ?? []), claim]);
+  }
+  return [...byPool].flatMap(([pool, claims]) => {
+    const { perNamespace } = pool.retention;
+    const room = Math.max(0, perNamespace - retainedIn(view, pool, claims[0]?.namespace));
+    return claims.length > room ? [{ pool, room, claims }] : [];
+  });
+}
+
+function retainedIn(view: View, pool: Pool, namespace: string | undefined): number {
+  let count = 0;
+  for (const { record } of view.claims("retained"))
+    if (record.retained !== undefined && record.namespace === namespace && poolsOf(view, record).has(pool))
+      count++;
+  return count;
+}
+
+function inWords({ pool, room, claims }: Beyond): string {
+  const names = listed(
+    claims.map(({ name }) => name),
+    NAMED,
+  );
+  const most = `pool ${pool.name} keeps ${room === 0 ? "no" : room} more of namespace ${claims[0]?.namespace} by its limits.retention.perNamespace`;
+  const but = room === 0 ? "" : `, but for ${room} of them,`;
+  return `${most}: the addresses of ${names}${but} are given back once their pods are gone`;
 }
 
 /** A line each for the first few of what is told of a set's claims. */
@@ -49,12 +86,20 @@ export function firstOf(warnings: readonly string[]): string[] {
     : [...warnings];
 }
 
-function consequenceOf(view: Pick<RecordReader, "poolOf">, claim: Claim): string {
+function poolsOf(view: Pick<View, "poolOf">, { addresses }: Claim): ReadonlySet<Pool> {
+  return new Set(addresses.flatMap((address) => view.poolOf(address) ?? []));
+}
+
+function isKept({ retention }: Claim, pools: ReadonlySet<Pool>): boolean {
+  return retention.whenScaled !== "Release" && allowedTtlMs(retention, [...pools]) !== 0;
+}
+
+function consequenceOf(view: Pick<View, "poolOf">, claim: Claim): string {
   const { name, addresses, retention } = claim;
   const what = addresses.join(", ");
-  if (retention.whenScaled === "Release") return `${name} gives ${what} back once its pod is gone`;
-  const pools = addresses.flatMap((address) => view.poolOf(address) ?? []);
-  const ttlMs = allowedTtlMs(retention, pools);
+  const pools = poolsOf(view, claim);
+  if (!isKept(claim, pools)) return `${name} gives ${what} back once its pod is gone`;
+  const ttlMs = allowedTtlMs(retention, [...pools]);
   const until = ttlMs === null ? "until it is released" : `for ${shortDuration(ttlMs)} after its pod is gone`;
   return `${name} keeps ${what} ${until}; to give it back then: berthctl release ${claimKey(claim)}`;
 }
