@@ -18,6 +18,7 @@ import { type AdmissionContext, expectKind, objectOf } from "./admission-context
 import { ALL_POOLS } from "./disclosure.ts";
 import { warningOfSize } from "./mutate-pool.ts";
 import { changedBlockSize, changedNodeCidrs } from "./pool-blocks.ts";
+import { warningsOfHolders } from "./pool-holders.ts";
 import { warningsOfOccupants } from "./pool-occupants.ts";
 import {
   asksForRoom,
@@ -98,7 +99,8 @@ async function warningsOf(
   const change = { pools, now, before, namesOthers: await mayNameOthers(admission, request, object) };
   const said = newWarnings(admission.context.view, change, admission.nodeUse);
   const occupants = await warningsOfOccupants(admission, now, request.userInfo);
-  return [...said, ...occupants];
+  const holders = await warningsOfHolders(admission, change, request.userInfo);
+  return [...said, ...holders, ...occupants];
 }
 
 /** Of other defaults alone anything is said. */
