@@ -81,7 +81,7 @@ describe("intentOf an ordinal", () => {
     const one = applicantOf({ podIdentity: ordinal(1), request: { entries: [addrs("10.20.0.70")] } });
     assert.equal(
       refusalOf(requestFor(one)),
-      "LIST_TOO_SHORT: the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; add an entry or lower replicas",
+      "LIST_TOO_SHORT: the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; write berth.dev/ips alone, with an entry for each ordinal, or lower replicas",
     );
   });
 });
@@ -98,7 +98,7 @@ describe("intentOf a pod without an ordinal", () => {
     for (const podIdentity of [BARE, ANONYMOUS]) {
       assert.equal(
         refusalOf(requestFor(listFor(podIdentity, 0))),
-        "REQUEST_INVALID: the request lists addresses for 3 pods, and this pod has no ordinal to choose by; give it one entry",
+        "REQUEST_INVALID: the request lists addresses for 3 pods, and this pod has no ordinal to choose by; give it one entry, or ask by berth.dev/pools where such pods are several",
       );
     }
   });

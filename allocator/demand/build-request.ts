@@ -183,7 +183,7 @@ function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntr
     if (entries.length === 1) return entries[0];
     return refuse(
       "REQUEST_INVALID",
-      `the request lists addresses for ${counted(entries.length, "pod")}, and this pod has no ordinal to choose by; give it one entry`,
+      `the request lists addresses for ${counted(entries.length, "pod")}, and this pod has no ordinal to choose by; give it one entry, or ask by berth.dev/pools where such pods are several`,
     );
   }
   const entry = entries[ordinal - first];
@@ -192,9 +192,11 @@ function entryFor({ podIdentity, request, start }: AllocationInput): AddressEntr
 
 /** The words for a list that ends before the ordinal. */
 export function listTooShort(entries: number, ordinal: number, start: number): Refusal {
+  // other systems' keys that name one address cannot name a second
+  const next = entries === 1 ? "write berth.dev/ips alone, with an entry for each ordinal," : "add an entry";
   return refuse(
     "LIST_TOO_SHORT",
-    `the list has ${counted(entries, "entry", "entries")}, for ordinals ${start} to ${start + entries - 1}, and none for ordinal ${ordinal}; add an entry or lower replicas`,
+    `the list has ${counted(entries, "entry", "entries")}, for ordinals ${start} to ${start + entries - 1}, and none for ordinal ${ordinal}; ${next} or lower replicas`,
     { ordinal: String(ordinal) },
   );
 }

@@ -155,7 +155,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
       assert.equal(
         await apply(statefulSet("short", 3, { "berth.dev/ips": "10.20.0.90" })),
-        `${refused("workloads")}the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; add an entry or lower replicas`,
+        `${refused("workloads")}the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; write berth.dev/ips alone, with an entry for each ordinal, or lower replicas`,
       );
       assert.equal(
         await apply(statefulSet("misplaced", 1, {}, { "berth.dev/ips": "10.20.0.90" })),

@@ -54,7 +54,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "a list for a pod without an ordinal",
     wanting({ "berth.dev/ips": "10.20.0.71;10.20.0.72" }),
-    "REQUEST_INVALID: the request lists addresses for 2 pods, and this pod has no ordinal to choose by; give it one entry",
+    "REQUEST_INVALID: the request lists addresses for 2 pods, and this pod has no ordinal to choose by; give it one entry, or ask by berth.dev/pools where such pods are several",
   ],
   [
     "a list that is too short",
