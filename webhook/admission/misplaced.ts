@@ -33,8 +33,11 @@ function withoutEffect(
   const isRead = isReadWith(dialects);
   const place = `${templateOf(object)}.metadata.annotations`;
   return requestKeysIn(own)
-    .filter((key) => isRead(key) && template[key] === undefined)
-    .map((key) => `annotation ${key} on ${where} has no effect; move it to ${place}`);
+    .filter((key) => isRead(key) && template[key] !== own[key])
+    .map((key) => {
+      const next = template[key] === undefined ? `move it to ${place}` : `another value stands in ${place}`;
+      return `annotation ${key} on ${where} has no effect; ${next}`;
+    });
 }
 
 function unknownOf(own: Labels): string[] {
@@ -67,7 +70,7 @@ function foreignOnObject(
   if (choice === "ignore") return [];
   const template = templateAnnotations(object);
   return foreignKeys(object.metadata.annotations, dialects)
-    .filter(({ key }) => template[key] === undefined)
+    .filter(({ key }) => template[key] !== object.metadata.annotations[key])
     .map(
       ({ key, system }) =>
         `annotation ${key} on the ${object.kind} itself is nothing to berth, and ${system} looks at pods; what they ask for stands in ${place}`,

@@ -289,6 +289,11 @@ describe("any workload", () => {
       await said(world, workload("StatefulSet", "web", { replicas: 1, own: LIST, annotations: LIST })),
       "",
     );
+    const both = { replicas: 1, own: { [IPS]: "10.20.0.190" }, annotations: LIST };
+    assert.equal(
+      await said(world, workload("StatefulSet", "web", both)),
+      `annotation ${IPS} on the StatefulSet itself has no effect; another value stands in spec.template.metadata.annotations`,
+    );
   });
 
   it("is refused what its pods would be refused for", async () => {
