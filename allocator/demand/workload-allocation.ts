@@ -74,7 +74,8 @@ export function podTemplate(object: KubeObject): Fields {
   return (object.kind === "CronJob" ? jobSpec(object) : object.spec).at("template");
 }
 
-function jobSpec({ kind, spec }: KubeObject): Fields {
+/** What its pods are made by: of a CronJob, that of its Jobs. */
+export function jobSpec({ kind, spec }: KubeObject): Fields {
   return kind === "CronJob" ? spec.at("jobTemplate").at("spec") : spec;
 }
 

@@ -113,6 +113,33 @@ describe("a workload that is not read", () => {
     );
   });
 
+  it("is told how many of its pods a list is for", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const wait = "the pods without one are refused until another is gone";
+    const few = async (kind: string, apiVersion: string, spec: Json) => {
+      const made = owner(kind, apiVersion, PINNED);
+      const words = await said(world, { ...made, spec: { ...(made["spec"] as Json), ...spec } });
+      return words.split(" | ").find((one) => one.startsWith("the list has"));
+    };
+    const job = `the list has 1 entry for 3 pods at once: ${wait}; lower parallelism, ask by berth.dev/pools, or write completionMode: Indexed and an entry for each index`;
+    assert.equal(await few("Job", "batch/v1", { parallelism: 3 }), job);
+    assert.equal(await few("Job", "batch/v1", { parallelism: 9, completions: 3 }), job);
+    assert.equal(await few("Job", "batch/v1", { completions: 3 }), undefined);
+    const replicas = `the list has 1 entry for 2 pods at once: ${wait}; lower replicas, or ask by berth.dev/pools`;
+    for (const [kind, apiVersion] of [
+      ["ReplicationController", "v1"],
+      ["ReplicaSet", "apps/v1"],
+      ["Rollout", "argoproj.io/v1alpha1"],
+    ] as const) {
+      assert.equal(await few(kind, apiVersion, { replicas: 2 }), replicas);
+      assert.equal(await few(kind, apiVersion, { replicas: 1 }), undefined);
+    }
+    assert.equal(
+      await few("DaemonSet", "apps/v1", {}),
+      `the list has 1 entry for a pod on each node: ${wait}; ask by berth.dev/pools`,
+    );
+  });
+
   it("has pods that are told the same, unless their namespace asks for them", async () => {
     await using world = await openWorld({ pools: POOLS });
     const made = (annotations: Readonly<Record<string, string>>) =>
