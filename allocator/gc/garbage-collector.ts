@@ -2,11 +2,12 @@
 
 import { assertNever } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
+import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { ownReader } from "../demand/foreign-pools.ts";
 import { release, withLastPod } from "../lifecycle/release.ts";
 import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
-import { RetentionLimits } from "../lifecycle/retention-limits.ts";
+import { type Marked, RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";
 import type { OwnReader } from "../manifest/pod-claim.ts";
 import { type Claim, isKeptByOthers } from "../model/claim.ts";
@@ -76,6 +77,7 @@ export class GarbageCollector {
   }
 
   async pass(): Promise<GcReport> {
+    this.#faults.forgetOld();
     await this.#noteNeeded();
     let released = 0;
     let retained = 0;
@@ -99,22 +101,25 @@ export class GarbageCollector {
 
   /** Before any claim is judged: whether there is room for one among those that are retained depends on the others. */
   async #noteNeeded(): Promise<void> {
-    const needed = new Set<string>();
+    const marked: Marked[] = [];
     let i = 0;
     for (const { key, record } of this.#context.view.claims("retained")) {
       if (i++ % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
-      if (await this.#isNeededPerhaps(key, record)) needed.add(key);
+      if (record.retained === undefined) continue;
+      const isNeeded = await this.#isNeededPerhaps(key, record);
+      marked.push({ key, since: record.retained.since, isNeeded });
     }
-    this.#limits.noteNeeded(needed);
+    this.#limits.noteMarked(marked);
   }
 
   /** One that cannot be looked at is taken for needed: nothing else is released on its account. */
   async #isNeededPerhaps(key: string, record: Claim): Promise<boolean> {
+    if (this.#faults.isResting(key)) return true;
     try {
       const { owner } = await observeOwner(record, this.#cachedState, this.#own);
       return owner === "needed";
     } catch (error) {
-      await this.#faults.passOver("owner of a retained claim cannot be looked at", { claim: key }, error);
+      await this.#faults.passOver("owner of a retained claim cannot be looked at", aboutClaim(key), error);
       return true;
     }
   }
@@ -141,10 +146,15 @@ export class GarbageCollector {
     stored: Stored<"reservation">,
     remove: (stored: Stored<"reservation">) => Promise<string>,
   ): Promise<string> {
+    const { key } = stored;
+    if (this.#faults.isResting(key)) return "passed over";
     try {
-      return await remove(stored);
+      const outcome = await remove(stored);
+      this.#faults.passed(key);
+      return outcome;
     } catch (error) {
-      await this.#faults.passOver("orphaned reservation cannot be removed", { address: stored.key }, error);
+      const about = { key, fields: { address: key } };
+      await this.#faults.passOver("orphaned reservation cannot be removed", about, error);
       return "passed over";
     }
   }
@@ -178,17 +188,21 @@ export class GarbageCollector {
         if (outcome === "abandoned")
           log.error("claim lost its address and was given up", { claim: stored.key });
       } catch (error) {
-        await this.#faults.passOver("claim cannot be repaired", { claim: stored.key }, error);
+        await this.#faults.passOver("claim cannot be repaired", aboutClaim(stored.key), error);
       }
     });
   }
 
   /** One claim that cannot be judged must not keep the others from their turn. */
   async #judgeSafely(stored: Stored<"claim">): Promise<RetentionDecision> {
+    const { key } = stored;
+    if (this.#faults.isResting(key)) return { kind: "keep" };
     try {
-      return await this.judgeClaim(stored);
+      const verdict = await this.judgeClaim(stored);
+      this.#faults.passed(key);
+      return verdict;
     } catch (error) {
-      await this.#faults.passOver("claim cannot be judged", { claim: stored.key }, error);
+      await this.#faults.passOver("claim cannot be judged", aboutClaim(key), error);
       return { kind: "keep" };
     }
   }
@@ -263,4 +277,8 @@ export class GarbageCollector {
   async #rewrite(seen: Stored<"claim">, next: Claim): Promise<void> {
     await this.#context.store.replace("claim", seen, next);
   }
+}
+
+function aboutClaim(key: string): { key: string; fields: LogFields } {
+  return { key, fields: { claim: key } };
 }

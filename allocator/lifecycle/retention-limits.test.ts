@@ -107,19 +107,25 @@ describe("how much may be retained", () => {
       const clock = { ...new ManualClock(), now: () => NOW, monotonic: () => at.ms, sleep: async () => {} };
       return new RetentionLimits({ view: seen, clock });
     }
+    const marks = (...names: readonly (string | undefined)[]) =>
+      all.map(({ name, retained: mark }) => {
+        const key = `shop/${name}`;
+        return { key, since: mark?.since ?? 0, isNeeded: names.includes(key) };
+      });
     const verdictOf = (limits: RetentionLimits, claim: Claim, facts: OwnerState) =>
       limits.judge(storedAs("claim", claim), facts).kind;
 
     it("is left to whatever binds it for 30 s, unless its time is over before a pod can have come", () => {
       const at = { ms: 5 };
-      const limits = limitsAt(at);
+      const limits = limitsAt(at, viewOf({ pools: [poolRecord("db", "10.20.0.0/24")], claims: all }));
       assert.equal(verdictOf(limits, retained(1, 30), needed), "keep");
       at.ms += 29_999;
       assert.equal(verdictOf(limits, retained(1, 30), needed), "keep");
       at.ms += 1;
       assert.equal(verdictOf(limits, retained(1, 30), needed), "unretain");
-      assert.equal(verdictOf(limits, retained(1, 30), SCALED), "keep");
-      assert.equal(verdictOf(limits, retained(1, 30), needed), "keep", "it was not needed in between");
+      assert.equal(verdictOf(limits, retained(1, 30), SCALED), "retain", "its time begins anew");
+      assert.equal(verdictOf(limits, retained(1, 0), SCALED), "keep", "as it did");
+      assert.equal(verdictOf(limits, retained(1, 0), needed), "keep", "it was not needed in between");
       const of = (ttlMs: number, ago: number): Claim => ({
         ...retained(2, ago),
         retention: { ...RETAIN, ttlMs },
@@ -131,23 +137,29 @@ describe("how much may be retained", () => {
     });
 
     it("counts no more among what is retained, whichever is looked at first", () => {
+      const renewed = limitsAt(
+        { ms: 5 },
+        viewOf({ pools: [poolRecord("db", "10.20.0.0/24", { limits: two })], claims: all.slice(1) }),
+      );
+      assert.equal(verdictOf(renewed, retained(2, 20), needed), "keep");
+      assert.equal(verdictOf(renewed, retained(2, 20), GONE), "retain", "it is one of two itself");
       const [first, second, third] = all.map((claim) => claim.name).map((name) => `shop/${name}`);
       const at = { ms: 5 };
       assert.equal(verdictOf(limitsAt(at), retained(3, 10), GONE), "release");
       for (const key of [first, second]) {
         const limits = limitsAt(at);
-        limits.noteNeeded(new Set([key ?? ""]));
+        limits.noteMarked(marks(key));
         assert.equal(verdictOf(limits, retained(3, 10), GONE), "keep");
         assert.equal(verdictOf(limits, claim(9), GONE), "release", "two are still retained");
-        limits.noteNeeded(new Set([first ?? "", second ?? ""]));
+        limits.noteMarked(marks(first, second));
         assert.equal(verdictOf(limits, claim(9), GONE), "retain");
-        limits.noteNeeded(new Set());
+        limits.noteMarked(marks());
         assert.equal(verdictOf(limits, retained(3, 10), GONE), "release");
       }
       const limits = limitsAt(at);
       verdictOf(limits, retained(1, 30), needed);
       assert.equal(verdictOf(limits, retained(3, 10), GONE), "keep");
-      limits.noteNeeded(new Set([first ?? "", third ?? ""]));
+      limits.noteMarked(marks(first, third));
       at.ms += 30_000;
       assert.equal(
         verdictOf(limits, retained(1, 30), needed),

@@ -17,6 +17,14 @@ interface AllowedRetention {
   readonly because?: string;
 }
 
+/** A claim that is marked as retained, as its owner was seen just now. */
+export interface Marked {
+  readonly key: string;
+  /** The time in the mark. */
+  readonly since: number;
+  readonly isNeeded: boolean;
+}
+
 /** Keys of claims that are marked as retained, the oldest mark first -> how many are before it. */
 type Ranks = ReadonlyMap<string, number>;
 
@@ -34,6 +42,7 @@ export class RetentionLimits {
   readonly #context: Pick<Context, "view" | "clock">;
   readonly #stamps = new ServerTimes();
   #neededSince = new Map<string, number>(); // key of a claim that is marked as retained and needed again -> monotonic, ms
+  #outdated = new Map<string, number>(); // key of a claim that was needed since it was marked -> the time in the mark
   #ranks = new Map<string, Ranks>(); // pool/namespace -> those of its claims
   #until = Number.NEGATIVE_INFINITY;
 
@@ -41,20 +50,28 @@ export class RetentionLimits {
     this.#context = context;
   }
 
-  /** All claims that are marked as retained and needed again, each to `judge` as it is met: they count for no limit. */
-  noteNeeded(keys: ReadonlySet<string>): void {
+  /** All claims that are marked as retained. Those that are needed again count for no limit. */
+  noteMarked(marked: readonly Marked[]): void {
     const now = this.#context.clock.monotonic();
-    this.#neededSince = new Map([...keys].map((key) => [key, this.#neededSince.get(key) ?? now]));
+    const needed = marked.filter(({ isNeeded }) => isNeeded);
+    this.#neededSince = new Map(needed.map(({ key }) => [key, this.#neededSince.get(key) ?? now]));
+    const outdated = marked.filter(
+      ({ key, since, isNeeded }) => isNeeded || this.#outdated.get(key) === since,
+    );
+    this.#outdated = new Map(outdated.map(({ key, since }) => [key, since]));
   }
 
   /** What becomes of the claim: what it is to be kept for is its owner's business, how much of that there may be, the pool's. */
   judge(stored: Stored<"claim">, facts: OwnerState): RetentionDecision {
     const verdict = this.#verdict(stored, facts);
-    if (verdict.kind !== "unretain") {
-      this.#neededSince.delete(stored.key);
-      return verdict;
-    }
-    return this.#isBoundSoon(stored) ? { kind: "keep" } : verdict;
+    if (verdict.kind === "unretain") return this.#isBoundSoon(stored) ? { kind: "keep" } : verdict;
+    this.#neededSince.delete(stored.key);
+    return this.#isOutdated(stored) ? this.#verdict(withoutMark(stored), facts) : verdict;
+  }
+
+  /** Its identity was needed since it was marked: its time begins anew. */
+  #isOutdated({ key, record: { retained } }: Stored<"claim">): boolean {
+    return retained !== undefined && this.#outdated.get(key) === retained.since;
   }
 
   /** Its pod is about to come, and what binds it writes all that there is to write. */
@@ -63,6 +80,7 @@ export class RetentionLimits {
     const now = clock.monotonic();
     const since = this.#neededSince.get(key) ?? now;
     this.#neededSince.set(key, since);
+    if (record.retained !== undefined) this.#outdated.set(key, record.retained.since);
     return now - since < TAKEN_UP_MS && isRetainedBeyondHold(view, record, clock.now());
   }
 
@@ -98,13 +116,16 @@ export class RetentionLimits {
 
   /** Why the claim cannot be retained, or not any longer. */
   #fullWithout({ name, retention: { perNamespace } }: Pool, claim: Claim): string | undefined {
-    const key = claim.retained === undefined ? undefined : claimKey(claim);
     const marked: Ranks = this.#ranked().get(`${name}/${claim.namespace}`) ?? new Map();
-    if ((key === undefined ? marked.size : (marked.get(key) ?? -1)) < perNamespace) return undefined;
-    const all = [...marked.keys()].filter((one) => !this.#neededSince.has(one));
-    if ((key === undefined ? all.length : all.indexOf(key)) < perNamespace) return undefined;
+    const own = marked.get(claimKey(claim));
+    // without a mark, or with one that counts no more, it would be the last
+    const rank = claim.retained !== undefined ? (own ?? -1) : marked.size - (own === undefined ? 0 : 1);
+    if (rank < perNamespace) return undefined;
+    const needed = [...this.#neededSince.keys()].flatMap((key) => marked.get(key) ?? []);
+    if (rank - needed.filter((one) => one < rank).length < perNamespace) return undefined;
+    const count = marked.size - needed.length;
     return (
-      `namespace ${claim.namespace} has ${counted(all.length, "claim that is", "claims that are")} retained in pool ${JSON.stringify(name)}, which keeps ` +
+      `namespace ${claim.namespace} has ${counted(count, "claim that is", "claims that are")} retained in pool ${JSON.stringify(name)}, which keeps ` +
       `${perNamespace}; release some, or raise limits.retention.perNamespace of the pool`
     );
   }
@@ -155,6 +176,11 @@ export function allowedTtlMs(
 ): number | null {
   const shortest = Math.min(ttlMs ?? Number.POSITIVE_INFINITY, ...pools.map((pool) => pool.retention.ttlMs));
   return Number.isFinite(shortest) ? shortest : null;
+}
+
+function withoutMark(stored: Stored<"claim">): Stored<"claim"> {
+  const { retained: _, ...record } = stored.record;
+  return { ...stored, record };
 }
 
 /** Its retention has a choice that is not known here. */
