@@ -35,7 +35,8 @@ export async function considerUnread(
   if (isRefusal(resolved)) return resolved;
   const unserved = await judgePools(admission, asked, object, [resolved].flat());
   if (isRefusal(unserved)) return unserved;
-  const few = podIdentity.kind === "named" ? [] : tooFew(object, request.entries?.length);
+  const isToldMore = unserved.length > 0 || podIdentity.kind === "named";
+  const few = isToldMore ? [] : tooFew(object, request.entries?.length);
   return [
     ...few,
     ...unserved,
