@@ -3,9 +3,17 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { granted, refusalOf } from "../../test/support/fixtures.ts";
+import {
+  addrs,
+  granted,
+  parsed,
+  poolRecord,
+  refusalOf,
+  reservationRecord,
+  storedAs,
+} from "../../test/support/fixtures.ts";
 import { type Json, workload } from "../../test/support/objects.ts";
-import { checkRollout } from "./rollout.ts";
+import { checkRollout, unheldEntries } from "./rollout.ts";
 
 const needs = (pods: number, replicas: number, surge: number, entries: number) =>
   `a rolling update may want ${pods} pods at once (${replicas} replica${replicas === 1 ? "" : "s"} and maxSurge ${surge}), and the set has ${entries} ${entries === 1 ? "entry" : "entries"}`;
@@ -82,3 +90,21 @@ function judged(kind: string, entries: number, replicas: number, spec: Json): st
   const enough = checkRollout(object, replicas, entries);
   return isRefusal(enough) ? refusalOf(enough) : enough.join(" | ");
 }
+
+describe("entries that no pod has had", () => {
+  const pool = (reserved: readonly string[]) => parsed(poolRecord("db", "10.30.0.0/24", { reserved }));
+  const entries = ["10.30.0.61", "10.30.0.62", "10.30.0.63"].map((address) => addrs(address));
+
+  it("are anybody's, unless their pool reserves them for who names them", () => {
+    const reservation = () => undefined;
+    const open = { poolOf: () => pool([]), reservation };
+    assert.deepEqual(unheldEntries(open, entries, 2), [
+      'the set has 3 entries for 2 replicas: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool',
+    ]);
+    assert.deepEqual(unheldEntries(open, entries, 3), []);
+    const reserved = { poolOf: () => pool(["10.30.0.61-10.30.0.63"]), reservation };
+    assert.deepEqual(unheldEntries(reserved, entries, 2), []);
+    const held = { ...open, reservation: () => storedAs("reservation", reservationRecord("10.30.0.61")) };
+    assert.deepEqual(unheldEntries(held, entries, 2), []);
+  });
+});

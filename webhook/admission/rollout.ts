@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { counted } from "../../allocator/base/counted.ts";
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { AddressEntry } from "../../allocator/model/address-request.ts";
+import { classify } from "../../allocator/pool/pool.ts";
 
 /**
  * Whether a set has an entry for every pod that may live at once: warnings, or why a rolling update would wait for
@@ -21,6 +25,22 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
     );
   }
   return [`${needs}; its surge pods wait until old ones are gone`];
+}
+
+/** Entries are reserved by the pods that have them. Of `reserved` addresses of a pool nobody has one who does not name it. */
+export function unheldEntries(
+  view: Pick<RecordReader, "poolOf" | "reservation">,
+  entries: readonly AddressEntry[],
+  replicas: number,
+): string[] {
+  const isOpen = (address: Address) => {
+    const pool = view.reservation(address) === undefined ? view.poolOf(address) : undefined;
+    return pool !== undefined && classify(pool, address) === "open";
+  };
+  if (entries.length <= replicas || !entries.some((entry) => entry.some(isOpen))) return [];
+  return [
+    `the set has ${inWords(entries.length)} for ${counted(replicas, "replica")}: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool`,
+  ];
 }
 
 /** The words for a set that has less entries than pods. */

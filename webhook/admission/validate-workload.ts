@@ -43,7 +43,7 @@ import { misplaced } from "./misplaced.ts";
 import { warningsOfTemplateNodes } from "./nodeless-pools.ts";
 import { considerOrdinals, takeOverOrdinals } from "./ordinal-claims.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
-import { checkRollout } from "./rollout.ts";
+import { checkRollout, unheldEntries } from "./rollout.ts";
 import { warningsOfScale } from "./scale.ts";
 import { warningsOfScaleDown } from "./scale-down.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
@@ -164,6 +164,11 @@ function isNew(request: AdmissionRequest, object: KubeObject): boolean {
   );
 }
 
+/** The list, or how many pods it is for. */
+function isNewSize(request: AdmissionRequest, object: KubeObject, replicas: number): boolean {
+  return isNew(request, object) || beforeOf(request)?.spec.count("replicas", 1) !== replicas;
+}
+
 /** In a cluster nothing new is asked for; an owner must be able to label what could not be made today. */
 function isSameSpec(admission: AdmissionContext, request: AdmissionRequest, object: KubeObject): boolean {
   if (admission.embedded !== undefined || request.operation !== "UPDATE") return false;
@@ -276,7 +281,15 @@ async function considerSet(
   const enough = checkRollout(object, workload.replicas, entries.length);
   if (isRefusal(enough)) return enough;
   const podIdentity = { kind: "set", workload: identity.name, identity } as const;
-  return [...warnings, ...enough, ...notKept({ podIdentity, owner: identity, request: template.request })];
+  const spare = isNewSize(request, object, workload.replicas)
+    ? unheldEntries(admission.context.view, entries, workload.replicas)
+    : [];
+  return [
+    ...warnings,
+    ...enough,
+    ...spare,
+    ...notKept({ podIdentity, owner: identity, request: template.request }),
+  ];
 }
 
 async function workloadGone(
