@@ -29,16 +29,26 @@ export function nodeFits(nodes: PodNodes | undefined, pools: readonly Pool[]): r
     return pools.map(() => "now");
   }
   const { terms } = nodes;
+  if (terms === undefined) return pools.map((pool) => (hasNode(pool, nodes) ? "now" : "later"));
   const keys = new Set(pools.flatMap(({ spec }) => expressionsOf(spec.nodeSelector)).map(({ key }) => key));
   const known = nodes.known?.();
   const places = known === undefined ? undefined : placesOf(nodes, known, keys);
   return pools.map(({ spec: { nodeSelector } }) => {
     if (nodeSelector === undefined) return "now";
-    const isPossible = terms?.some((term) => !isContradiction([...term, ...expressionsOf(nodeSelector)]));
-    if (isPossible === false) return "never";
+    const isPossible = terms.some((term) => !isContradiction([...term, ...expressionsOf(nodeSelector)]));
+    if (!isPossible) return "never";
     if (places === undefined || places.labels.some((labels) => matches(nodeSelector, labels))) return "now";
     return places.isAll ? "never" : "later";
   });
+}
+
+/** Of a pod that may run anywhere: most pools have one among the first nodes, so that not all are walked over for each pod. */
+function hasNode({ spec: { nodeSelector } }: Pool, nodes: PodNodes): boolean {
+  if (nodeSelector === undefined) return true;
+  const known = nodes.known?.();
+  if (known === undefined) return true;
+  for (const { labels } of known) if (matches(nodeSelector, labels)) return true;
+  return false;
 }
 
 interface Places {
