@@ -26,6 +26,10 @@ export interface Cluster extends Backend {
 }
 
 const PAGE_SIZE = 500;
+/** Records that whoever owns a namespace need not be allowed to read. */
+const OF_THE_CLUSTER = /^the API server refuses to (?:get|list) (?:ippools|ipreservations|ipblocks)\b/;
+const IN_A_NAMESPACE =
+  "; which address is whose in a namespace is told by get claims, and a claim can be explained and released by its name";
 /** Most of a list of 100,000 is garbage as soon as it is read; left alone, V8 takes half as much memory again before it collects it. */
 const COLLECT_SOON = "--heap-growing-percent=20";
 
@@ -98,7 +102,7 @@ function adviceFor({ code, message, details }: BerthError, config: KubeConfig): 
   const denial = parseDenial(message);
   if (denial !== undefined) return denial;
   if (status === "403" && code === "STORE_READ_ONLY") {
-    const said = message.replace(/; check roles$/, "");
+    const said = `${message.replace(/; check roles$/, "")}${OF_THE_CLUSTER.test(message) ? IN_A_NAMESPACE : ""}`;
     return `${said}; ask for a role that allows it, or choose another user with --context`;
   }
   if (status === undefined && (code === "STORE_UNAVAILABLE" || code === "TIMED_OUT")) {

@@ -102,7 +102,8 @@ export async function busy(
   if (sandbox === undefined && isDetached(record)) return undefined;
   const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
   const node = record.binding?.node || sandbox?.node || "this one";
-  if (await world.fenced(node)) return undefined; // invariant 3b
+  // invariant 3b; whoever may not read Nodes cannot know
+  if (await ifAllowed(() => world.fenced(node), false)) return undefined;
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to pod ${pod} on node ${node}, whose sandbox may be alive; ` +

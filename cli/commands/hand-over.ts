@@ -14,6 +14,7 @@ import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM } from "../apply/kinds.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError } from "../apply/report.ts";
+import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
@@ -113,7 +114,9 @@ async function contextFor(
   { operand }: HandOver,
 ): Promise<Context> {
   const address = parseAddress(operand);
-  const view = await partialCache(store, address === undefined ? [] : [address]);
+  const view = await (address === undefined
+    ? partialCache(new AllowedRecords(store), [])
+    : partialCache(store, [address]));
   return { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
 }
 

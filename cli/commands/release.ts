@@ -8,9 +8,9 @@ import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
-import type { Reservation } from "../../allocator/model/reservation.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
+import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
@@ -68,7 +68,10 @@ export const release: Command = {
     const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {
       const { clock, random } = commandContext.io;
       const { store } = backend;
-      const view = await partialCache(store, address === undefined ? [] : [address]);
+      // an address is found by its reservation alone
+      const view = await (address === undefined
+        ? partialCache(new AllowedRecords(store), [])
+        : partialCache(store, [address]));
       const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
       const meant = { operand, given: namespace, usual: backend.namespace };
       const key = claimMeant(meant, view, clock.now());
@@ -120,20 +123,16 @@ async function releaseOne(
 async function releasedNow(context: Context, backend: Backend, claim: Claim): Promise<Released> {
   const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
   for (const address of claim.addresses) {
-    const reservation = await context.store.get("reservation", address);
-    free.set(
-      address,
-      reservation === undefined ? context.clock.now() : freeFrom(context, reservation.record),
-    );
+    free.set(address, await freeFrom(context, address));
   }
   return await releasedClaim(backend, claim, free);
 }
 
 /** What it would be if it were released now. */
 async function forecast({ view, clock }: Context, backend: Backend, claim: Claim): Promise<Released> {
-  const free = new Map(
-    claim.addresses.map((address) => [address, clock.now() + (view.poolOf(address)?.cooldownMs ?? 0)]),
-  );
+  const isKnown = view.pools().length > 0;
+  const until = (cooldownMs = 0) => (isKnown ? clock.now() + cooldownMs : undefined);
+  const free = new Map(claim.addresses.map((address) => [address, until(view.poolOf(address)?.cooldownMs)]));
   return await releasedClaim(backend, claim, free);
 }
 
@@ -145,7 +144,14 @@ async function releasedClaim(backend: Backend, claim: Claim, free: Released["fre
   return { kind: "released", claim, free, pods, wantedBy, isMadeAgain };
 }
 
-function freeFrom({ view }: Context, reservation: Reservation): number | undefined {
+/** Undefined: Berth has yet to see to it, or this user may not read reservations. */
+async function freeFrom(
+  { store, view, clock }: Context,
+  address: Claim["addresses"][number],
+): Promise<number | undefined> {
+  const records = new AllowedRecords(store);
+  const reservation = (await records.get("reservation", address))?.record;
+  if (reservation === undefined) return records.hides("reservation") ? undefined : clock.now();
   const { releasedAt } = reservation;
   return releasedAt === undefined ? undefined : releasedAt + cooldownOf(view, reservation);
 }

@@ -134,11 +134,11 @@ function unclaimed(
   dynamic: DynamicFacts = { addresses: [], choice: undefined },
   beside = "",
 ): Diagnosis {
-  const { addresses, choice, usedUp } = dynamic;
+  const { addresses, choice, usedUp, hidden } = dynamic;
   const words = `${describeDynamic(dynamic)}${beside}`;
   if (usedUp !== undefined)
     return blocked(words, "end pods, release claims, or add a range; who has what: berthctl get blocks");
-  const isServed = addresses.length > 0 || choice !== undefined;
+  const isServed = addresses.length > 0 || choice !== undefined || hidden === true;
   const isStuck = !isServed && podPhase(pod) === "Pending" && pod.spec.text("nodeName") !== "";
   return isStuck ? blocked(words) : ok(words);
 }
@@ -192,7 +192,8 @@ function evidenceOf({ place, claim, fenced, holder, now }: PodFacts): BindingEvi
 function lostOf({ claim, addresses }: PodFacts): Diagnosis | undefined {
   const nonce = claim?.record.nonce ?? "";
   const lost = addresses.find(
-    ({ reservation }) => reservation === undefined || !isHeldBy(reservation.record, nonce),
+    ({ reservation }) =>
+      reservation !== "hidden" && (reservation === undefined || !isHeldBy(reservation.record, nonce)),
   );
   if (lost === undefined) return undefined;
   const { address, reservation } = lost;

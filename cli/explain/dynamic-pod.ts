@@ -10,7 +10,9 @@ import { networkAttachments } from "../../allocator/manifest/network-attachments
 import type { Block } from "../../allocator/model/block.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import { choosePools, hasBlocks, type PoolChoice } from "../../allocator/pool/pool-choice.ts";
+import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { usedUpFor } from "./used-up-pools.ts";
 
@@ -21,6 +23,8 @@ export interface DynamicFacts {
   readonly choice: PoolChoice | Refusal | undefined;
   /** Why none of these pools has an address for it now; absent: one has, or it has its addresses. */
   readonly usedUp?: string;
+  /** This user may not read pools, or blocks: nothing is known of either. */
+  readonly hidden?: true;
 }
 
 /** What its sandboxes have: by the journal of this host, or by the pod's own status in a cluster. */
@@ -44,11 +48,18 @@ export async function dynamicFactsOf(
   { namespaceLabels, nodeLabels }: { readonly namespaceLabels: Labels; readonly nodeLabels: Labels },
 ): Promise<DynamicFacts> {
   const addresses = await addressesOf(backend, pod);
-  const view = await partialCache(backend.store, addresses);
+  const records = new AllowedRecords(backend.store);
+  const view = await partialCache(records, addresses);
+  if (records.hides("pool") || records.hides("block"))
+    return {
+      addresses: addresses.map((address) => ({ address, block: undefined })),
+      choice: undefined,
+      hidden: true,
+    };
   const choice = choiceFor(view.pools(), pod.metadata, { namespaceLabels, nodeLabels });
   const node = pod.spec.text("nodeName") || backend.node;
   const isWaiting = addresses.length === 0 && node !== "" && choice !== undefined && !isRefusal(choice);
-  const usedUp = isWaiting ? await usedUpFor(backend.store, choice, node) : undefined;
+  const usedUp = isWaiting ? await ifAllowed(() => usedUpFor(backend.store, choice, node)) : undefined;
   return {
     addresses: addresses.map((address) => ({ address, block: view.blockOwning(address) })),
     choice,
@@ -82,8 +93,15 @@ const UNSERVED =
   "asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)";
 const UNLESS = "from a block of its node, unless its network names pools or has ranges of its own";
 
+const UNREADABLE = "pools and blocks may not be read with the rights of this user";
+
+function hasAll(addresses: DynamicFacts["addresses"]): string {
+  return addresses.length === 0 ? "" : `, and has ${addresses.map(({ address }) => address).join(" and ")}`;
+}
+
 /** In words, behind the pod's name. */
-export function describeDynamic({ addresses, choice, usedUp }: DynamicFacts): string {
+export function describeDynamic({ addresses, choice, usedUp, hidden }: DynamicFacts): string {
+  if (hidden === true) return `${ASKS}${hasAll(addresses)}; ${UNREADABLE}`;
   if (addresses.length > 0)
     return `${ASKS}, and has ${addresses.map((one) => describeAddress(one, choice)).join(" and ")}`;
   if (choice === undefined) return UNSERVED;

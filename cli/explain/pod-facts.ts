@@ -21,6 +21,7 @@ import { parseAddresses } from "../../allocator/model/interfaces.ts";
 import { withoutNodeNow } from "../../allocator/planning/node-fit.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
+import { AllowedRecords } from "../backend/allowed-records.ts";
 import type { Objects } from "../backend/backend.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
@@ -32,7 +33,7 @@ import { nodesNow } from "./nodes-now.ts";
 /** An address of a claim, and what is reserved there. */
 export interface AddressFacts {
   readonly address: Address;
-  readonly reservation: Stored<"reservation"> | undefined;
+  readonly reservation: Stored<"reservation"> | "hidden" | undefined;
   /** Of the reservation. */
   readonly pool: Pool | undefined;
 }
@@ -93,9 +94,10 @@ export async function factsOfPod(
 
 async function lostBy({ store }: Backend, { metadata }: KubeObject): Promise<ReadonlyMap<Address, string>> {
   const lost = new Map<Address, string>(); // address -> claim
+  const records = new AllowedRecords(store);
   for (const address of parseAddresses((metadata.annotations[ASSIGNED_ADDRESSES] ?? "").split(","))
     .addresses) {
-    const reservation = await store.get("reservation", address);
+    const reservation = await records.get("reservation", address);
     if (reservation === undefined || reservation.record.releasedAt !== undefined) continue;
     lost.set(address, claimKey(reservation.record.claim));
   }
@@ -142,10 +144,12 @@ function isFor({ metadata, json }: KubeObject, { key, record }: Stored<"claim">,
   return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record, isUp, own);
 }
 
-/** What of annotations is for Berth in this place; on hosts without Kubernetes all is. */
+/** What of annotations is for Berth in this place; on hosts without Kubernetes all is, and to who may not read what pools there are. */
 async function ownReaderOf({ place, store, world }: Backend): Promise<OwnReader> {
-  const dialects = place === "cluster" ? ((await installedDialects(world)) ?? OWN_OF_EACH) : undefined;
-  return ownReader({ view: await partialCache(store, []), dialects });
+  const records = new AllowedRecords(store);
+  const view = await partialCache(records, []);
+  if (place !== "cluster" || records.hides("pool")) return ownReader({ view, dialects: undefined });
+  return ownReader({ view, dialects: (await installedDialects(world)) ?? OWN_OF_EACH });
 }
 
 interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {
@@ -158,15 +162,18 @@ async function around(
   { key, claim, pod, namespace, own }: Subject,
   now: number,
 ): Promise<PodFacts> {
-  const { store, world, place } = backend;
+  const { world, place } = backend;
   const { binding, addresses = [] } = claim?.record ?? {};
   const hosts = binding === undefined ? undefined : await backend.hosts?.();
   const host = hosts?.find(({ name }) => name === binding?.node);
-  const view = await partialCache(store, addresses);
+  const records = new AllowedRecords(backend.store);
+  const view = await partialCache(records, addresses);
   const holder = await holderOf(world, claim, pod);
   const node = await nodeOf(world, binding?.node ?? "");
   const addressFacts = addresses.map((address) => {
     const reservation = view.reservation(address);
+    if (reservation === undefined && records.hides("reservation"))
+      return { address, reservation: "hidden" as const, pool: view.poolOf(address) };
     return { address, reservation, pool: reservation && view.pool(reservation.record.pool) };
   });
   const pools = addressFacts.flatMap((each) => each.pool ?? []);

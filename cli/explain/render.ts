@@ -115,10 +115,13 @@ function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts
   const ttlMs = allowedTtlMs(retention, pools);
   const limiting = pools.find((pool) => pool.retention.ttlMs === ttlMs && ttlMs !== retention.ttlMs);
   const most = limiting === undefined ? "" : `, the most that pool ${JSON.stringify(limiting.name)} allows`;
+  const unknown = addresses.some(({ reservation }) => reservation === "hidden")
+    ? ", if its pool allows it"
+    : "";
   const until =
     ttlMs === null
       ? "until it is released"
-      : `until ${timeOf(retained.since + ttlMs)} (${shortDuration(ttlMs)}${most})`;
+      : `until ${timeOf(retained.since + ttlMs)} (${shortDuration(ttlMs)}${most}${unknown})`;
   return `keeps its addresses ${until}; its owner is ${retained.because} since ${timeOf(retained.since)}`;
 }
 
@@ -176,6 +179,7 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
 
 function describeAddress({ address, reservation, pool }: AddressFacts, claim: Claim): string {
   const shown = formatAddresses([address], placesOf(claim)).map(shownAs).join();
+  if (reservation === "hidden") return shown;
   if (reservation === undefined) return `${shown}, not reserved`;
   const { record } = reservation;
   return `${shown}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;

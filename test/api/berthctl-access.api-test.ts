@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { COMMANDS } from "../../cli/run.ts";
 import { Client } from "../../kube/api/client.ts";
 import { eventually } from "../support/eventually.ts";
+import { addrs, claimRecord } from "../support/fixtures.ts";
 import { run } from "../support/process.ts";
 import {
   BerthctlCluster,
@@ -196,15 +197,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         ],
         who: [[2, "10.20.0.70"]],
         explain: [
-          [2, "pod/mysql-0"],
-          [2, "claim/mysql-0"],
+          [0, "pod/mysql-0"],
+          [0, "claim/mysql-0"],
+          [0, "pod/plain"],
+          [2, "10.20.0.70"],
           [2, "-f", "-"],
         ],
         check: [[2]],
         release: [
-          [2, "mysql-0"],
+          [1, "mysql-0"],
           [2, "mysql-0", "--force"],
-          [2, "mysql-0", "--to", "mysql-9", "--dry-run"],
+          [1, "mysql-0", "--to", "mysql-9", "--dry-run"],
           [2, "10.20.0.70"],
           [2, "bank/web"],
         ],
@@ -230,11 +233,50 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
             assert.equal(code, expected, `${name} ${argv.join(" ")}: ${stderr}`);
             if (code === 0) continue;
             assert.equal(stdout, "", argv.join(" "));
-            assert.match(stderr, /^Error: the API server refuses to .* with 403: .*; ask for a role .*\n$/);
+            const words =
+              code === 1
+                ? /^Error: claim shop\/mysql-0 .* is bound to pod mysql-0 on node node-a, .*\n$/
+                : /^Error: the API server refuses to .* with 403: .*; ask for a role .*\n$/;
+            assert.match(stderr, words);
             assert.equal(stderr.split("\n").length, 2, stderr);
           }
         });
       }
+
+      it("lets whoever may change claims of his namespace release and hand over, and says what it leaves out", async () => {
+        const place = { namespace: "shop", name: "keeper" };
+        const rule = { apiGroups: ["berth.dev"], resources: ["ipclaims"], verbs: ["create", "delete"] };
+        await new Client(cluster.connection, ROLES).create(place, { rules: [rule] });
+        await new Client(cluster.connection, ROLE_BINDINGS).create(place, {
+          roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "keeper" },
+          subjects: [{ kind: "User", name: "shopkeeper", apiGroup: "rbac.authorization.k8s.io" }],
+        });
+        const identity = { kind: "Pod", apiVersion: "v1", name: "foo" };
+        const foo = { name: "foo", nonce: "n3", addresses: addrs("10.20.0.90"), handMade: true } as const;
+        await cluster.keep(claimRecord({ ...foo, identity }));
+        const tenant = settingOf([cluster.kubeconfig("shopkeeper")]);
+        const handed = await eventually("the role to be in force", async () => {
+          const tried = await callWith(tenant, "release", "foo", "--to", "foo2", "--dry-run");
+          return tried.code === 2 ? undefined : tried;
+        });
+        assert.equal(
+          handed.stdout,
+          "ipclaim/shop/foo released (dry run)\nipclaim/shop/foo2 created (dry run)   10.20.0.90\n",
+        );
+        const said = (await callWith(tenant, "explain", "claim/foo")).stdout;
+        assert.match(said, /^ipclaim\/shop\/foo keeps its addresses; nobody has them now\n/);
+        assert.match(said, /^ {2}address +10\.20\.0\.90$/m);
+        assert.match(
+          (await callWith(tenant, "explain", "pod/plain")).stdout,
+          /^pod\/shop\/plain asks for no fixed address; pools and blocks may not be read /,
+        );
+        assert.deepEqual(await callWith(tenant, "release", "foo"), {
+          code: 0,
+          stdout:
+            "ipclaim/shop/foo released\n  10.20.0.90 is free for others when Berth has seen it, within 120 s\n",
+          stderr: "",
+        });
+      });
 
       const row = () => /^shop +mysql-0 +10\.20\.0\.70, fd00:20::70 /m;
     });
