@@ -181,6 +181,7 @@ async function withPoolsOfFiles(
 
 function wordsOf({ subject, outcome }: DryRunner): string[] {
   if (isRefusal(outcome) || outcome.kind === "nothing") return [];
+  if (outcome.kind === "later") return [outcome.why];
   const each = outcome.addresses.map(({ address, pool }) => `${address} from pool ${pool}`);
   return [`${subject} would get ${each.join(" and ")}, with the pools of these files`];
 }

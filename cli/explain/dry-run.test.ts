@@ -41,7 +41,7 @@ async function foretold(world: World, ...objects: readonly Json[]): Promise<stri
   for (const object of objects) {
     for (const { subject, outcome } of await forecast.of(granted(readObject(object)))) {
       if (isRefusal(outcome)) lines.push(`${subject}: ${outcome.code} ${outcome.message}`);
-      else if (outcome.kind === "nothing") lines.push(`${subject}: nothing, ${outcome.why}`);
+      else if (outcome.kind !== "dry-run") lines.push(`${subject}: ${outcome.kind}, ${outcome.why}`);
       else lines.push(`${subject}: ${outcome.addresses.map(({ address }) => address).join(" ")}`);
     }
   }
@@ -137,6 +137,22 @@ describe("Forecast", () => {
     assert.deepEqual(await foretold(world, statefulPod("mysql", 0, ips("10.20.0.99"))), [
       "pod/shop/mysql-0: CLAIM_CHANGED claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.99; it changes when that pod is deleted and created again",
     ]);
+  });
+
+  it("says of an ordinal in use what its next pod gets, and refuses what that cannot get", async (t) => {
+    const world = await worldFor(t, { pools: [DB_POOL] });
+    const claim = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
+    const other = claimRecord({ name: "other", nonce: "n2", addresses: addrs("10.20.0.98") });
+    for (const one of [claim, other]) {
+      await world.realStore.create("claim", one);
+      for (const reservation of reservationsOf(one)) await world.realStore.create("reservation", reservation);
+    }
+    const set = (list: string) => workload("StatefulSet", "mysql", { replicas: 1, ...ips(list) });
+    assert.deepEqual(await foretold(world, set("10.20.0.99")), [
+      "pod/shop/mysql-0: later, claim shop/mysql-0 holds 10.20.0.70 and is in use by pod mysql-0, but the request is now for 10.20.0.99; it changes when that pod is deleted and created again",
+    ]);
+    const [taken = ""] = await foretold(world, set("10.20.0.98"));
+    assert.match(taken, /^pod\/shop\/mysql-0: ADDRESS_TAKEN address 10\.20\.0\.98 /);
   });
 
   it("says that an ordinal without a pod keeps what it has when its list changes", async (t) => {

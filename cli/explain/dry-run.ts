@@ -47,11 +47,18 @@ import type { Store } from "../../allocator/store/store.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import { foretellDynamic } from "./dynamic-pod.ts";
 
-/** What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. */
+/**
+ * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. `later`: its pod runs with other
+ * addresses, and the next one gets these; a workload is let through so.
+ */
 export interface DryRunner {
   /** pod/shop/mysql-0, or a slot of a Deployment's set. */
   readonly subject: string;
-  readonly outcome: DryRunResult | Refusal | { readonly kind: "nothing"; readonly why: string };
+  readonly outcome:
+    | DryRunResult
+    | Refusal
+    | { readonly kind: "nothing"; readonly why: string }
+    | { readonly kind: "later"; readonly why: string };
   /** What the addresses were chosen by. */
   readonly request: Request;
   /** Of an ordinal whose claim has other addresses until its next pod. */
@@ -185,9 +192,11 @@ export class ManifestDryRun {
     }
     if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
     const results: DryRunner[] = [];
-    for (const { name, allocation } of ordinalRequests(object, template)) {
-      const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
-      const kept = isRefusal(outcome) ? undefined : describeKept(name, outcome);
+    const ordinals = [...ordinalRequests(object, template)];
+    const claims = keysOf(ordinals.flatMap(({ allocation }) => (isRefusal(allocation) ? [] : allocation)));
+    for (const { name, allocation } of ordinals) {
+      const outcome = isRefusal(allocation) ? allocation : await this.#foretell(allocation, claims);
+      const kept = "keeps" in outcome ? describeKept(name, outcome) : undefined;
       const subject = `pod/${namespace}/${name}`;
       results.push({ subject, outcome, request, ...(kept === undefined ? {} : { kept }) });
     }
@@ -212,10 +221,11 @@ export class ManifestDryRun {
     const one = inputOf({ kind: "set", workload: identity.name, identity });
     if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
     const results: DryRunner[] = [];
-    for (const [slot, allocation] of slotRequests(one, identity.name).entries()) {
+    const slots = slotRequests(one, identity.name);
+    for (const [slot, allocation] of slots.entries()) {
       results.push({
         subject: `${subject}, slot ${slot}`,
-        outcome: await this.#predict(allocation),
+        outcome: await this.#foretell(allocation, keysOf(slots)),
         request,
       });
     }
@@ -226,6 +236,15 @@ export class ManifestDryRun {
     const allocation = requestFor(input);
     const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
     return { subject, outcome, request: input.request };
+  }
+
+  /** For one pod of a workload, whose allocations are of the claims `own`. */
+  async #foretell(allocation: AllocationRequest, own: ReadonlySet<string>): Promise<DryRunner["outcome"]> {
+    const would = await this.#predict(allocation);
+    if (!isRefusal(would) || would.code !== "CLAIM_CHANGED") return would;
+    // The rules of admission take longer to load than the rest of berthctl takes to run.
+    const { heldElsewhere } = await import("../../webhook/admission/entry-exchange.ts");
+    return (await heldElsewhere(this.#context, allocation, own)) ?? { kind: "later", why: would.message };
   }
 
   async #predict(allocation: AllocationRequest): Promise<DryRunResult | Refusal> {
@@ -279,6 +298,10 @@ export class ManifestDryRun {
   #now(): number {
     return this.#context.clock.now();
   }
+}
+
+function keysOf(allocations: readonly AllocationRequest[]): ReadonlySet<string> {
+  return new Set(allocations.map(({ key }) => claimKey(key)));
 }
 
 const ON_HOST = "it is on its host's network";

@@ -12,6 +12,7 @@ import type { DryRunner } from "./dry-run.ts";
 export function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
   if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
   if (outcome.kind === "nothing") return [subject, "-", outcome.why];
+  if (outcome.kind === "later") return [subject, "later", printable(outcome.why)];
   if (kept !== undefined) return [subject, outcome.keeps.map(shownAs).join(", "), kept];
   const addresses = outcome.addresses.map(({ address }) => address);
   const shown = formatAddresses(addresses, outcome.interfaces).map(shownAs);

@@ -53,7 +53,7 @@ function hasPods(object: KubeObject): boolean {
 function keptBy(rows: readonly DryRunner[]): ReadonlySet<Address> {
   const kept = rows.flatMap(({ outcome, request }) => [
     ...(request.entries ?? []).flat(),
-    ...(isRefusal(outcome) || outcome.kind === "nothing"
+    ...(isRefusal(outcome) || outcome.kind !== "dry-run"
       ? []
       : outcome.addresses.map(({ address }) => address)),
   ]);
