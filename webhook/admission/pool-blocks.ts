@@ -104,13 +104,13 @@ class Given {
 }
 
 /** What nodes have of a pool that is to go. */
-export function heldByNodes(view: RecordReader, pool: string): Refusal | undefined {
+export function heldByNodes(view: RecordReader, pool: string, isDisabled: boolean): Refusal | undefined {
   const held = blocksIn(view, pool);
   return held.length === 0
     ? undefined
     : ownedByNodes(pool, held, {
         why: "nodes have",
-        next: "set disabled: true and wait until the nodes have given them back",
+        next: `${isDisabled ? "" : "set disabled: true and "}wait until the nodes have given them back${isDisabled ? ", which they do when pods that run with addresses of them have ended" : ""}`,
       });
 }
 

@@ -115,5 +115,10 @@ describe("a pool in use", () => {
       'POOL_DISABLED: pool "db" is disabled (spec.disabled: true); ask for an address of another pool',
     );
     assert.equal(await admitPod(world, pin("a", "10.20.0.70")), "10.20.0.70");
+    await world.settle();
+    assert.equal(
+      await said(world, poolObject("db", { ...spec, disabled: true }), { operation: "DELETE" }),
+      "POOL_IN_USE: pool db is in use: it still holds 10.20.0.70 (shop/a); it is disabled, and pods that have addresses of it keep them: end those pods and release what is kept without one, or wait",
+    );
   });
 });

@@ -118,9 +118,10 @@ export function judgeRemoval(view: RecordReader, object: KubeObject): Refusal | 
   for (const { record } of view.reservations(name)) {
     if (record.pool === name && record.releasedAt === undefined) held.push(record);
   }
-  const byNodes = heldByNodes(view, name);
+  const isDisabled = object.spec.value["disabled"] === true;
+  const byNodes = heldByNodes(view, name, isDisabled);
   if (held.length === 0) return byNodes;
-  const byClaims = inUse(view, name, { reservations: held, ...STILL_HELD });
+  const byClaims = inUse(view, name, { reservations: held, ...(isDisabled ? RUN_OUT : STILL_HELD) });
   if (byNodes === undefined) return byClaims;
   const joined = (all: readonly Refusal[]) => all.map(({ message }) => message).join("; ");
   return refuseJoined("POOL_IN_USE", { refusals: [byClaims, byNodes], joined }, { pool: name });
@@ -141,6 +142,11 @@ const LEFT_OUT = {
   field: "spec.ranges",
 };
 const STILL_HELD = { why: "it still holds", next: "release them first, or set disabled: true and wait" };
+/** Of a pool that is disabled, which ends nothing by itself. */
+const RUN_OUT = {
+  ...STILL_HELD,
+  next: "it is disabled, and pods that have addresses of it keep them: end those pods and release what is kept without one, or wait",
+};
 
 function inUse(view: RecordReader, pool: string, { reservations, why, next, field }: InUse): Refusal {
   const some = reservations.slice(0, 5).map((one) => `${one.address} (${holder(view, one)})`);
