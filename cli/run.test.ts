@@ -84,6 +84,21 @@ describe("a command that only reads", () => {
 });
 
 describe("misuse", () => {
+  it("lists, as kubectl berth, the commands that this has", async (t) => {
+    const folder = await Folder.empty(t);
+    const out = { stdout: "", stderr: "" };
+    const setting = {
+      kubectl: true,
+      dataNamed: false,
+      kubeconfigNamed: false,
+      kubeconfigs: [],
+      inCluster: false,
+    };
+    assert.equal(await run(["frobnicate"], { ...folder.context(out), setting }), 2);
+    assert.match(out.stderr, /^Error: there is no command "frobnicate"; there are get, who, .*, version\n$/);
+    assert.doesNotMatch(out.stderr, /\b(?:up|down|apply|delete|import)\b/);
+  });
+
   for (const [argv, message] of [
     [["aply"], 'there is no command "aply"; did you mean apply?'],
     [

@@ -24,7 +24,7 @@ import { requirePrivate } from "./embedded/require-private-folder.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { ETCD_FLAGS, usageError, waitMsOf } from "./terminal/flags.ts";
-import { commandList, helpOf, type Program } from "./terminal/help.ts";
+import { commandList, commandsOf, helpOf, type Program } from "./terminal/help.ts";
 import { printable } from "./terminal/output.ts";
 import {
   type EnvDefaults,
@@ -72,7 +72,7 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
     return argv.length === 0 ? 2 : 0;
   }
   const command = COMMANDS.find((known) => known.name === (name === "--version" ? "version" : name));
-  if (command === undefined) throw unknownCommand(name);
+  if (command === undefined) throw unknownCommand(name, program);
   if (command.inCluster !== undefined && program === "kubectl berth") {
     throw usageError(
       `kubectl berth has no ${command.name}, which is for a data folder; ${command.inCluster}`,
@@ -204,8 +204,8 @@ function besideEtcd(
   return `on the etcd ${urls} (BERTH_ETCD names it), not on ${not}: say ${choose} to choose`;
 }
 
-function unknownCommand(name: string): BerthError {
-  const names = COMMANDS.map((command) => command.name);
+function unknownCommand(name: string, program: Program): BerthError {
+  const names = commandsOf(COMMANDS, program).map((command) => command.name);
   const near = nearestWord(name, names);
   const advice = near === undefined ? `there are ${names.join(", ")}` : `did you mean ${near}?`;
   return usageError(`there is no command ${JSON.stringify(name)}; ${advice}`);

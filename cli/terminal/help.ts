@@ -38,10 +38,15 @@ const OF_KUBECTL = [
   "  kubectl berth explain pod/mysql-0 -n shop",
 ];
 
+/** Those that the program has. */
+export function commandsOf(commands: readonly Command[], program: Program): readonly Command[] {
+  return commands.filter(({ inCluster }) => program === "berthctl" || inCluster === undefined);
+}
+
 /** `berthctl --help`, `kubectl berth --help` */
 export function commandList(commands: readonly Command[], program: Program = "berthctl"): string {
   const kubectl = program === "kubectl berth";
-  const shown = commands.filter(({ inCluster }) => !kubectl || inCluster === undefined);
+  const shown = commandsOf(commands, program);
   return [
     `${program} manages fixed IP addresses of pods: pools, claims, and who has which address.`,
     "",
