@@ -97,7 +97,7 @@ describe("CNI binary without a proper agent", () => {
     if (existsSync(usual)) return t.skip(`an agent of this machine has ${usual}`);
     assert.deepEqual(errorOf(await runClient(env("STATUS", { BERTH_SOCKET: "" }))), {
       code: 50,
-      msg: `berth agent is not running (no socket at ${usual}; start it, or set BERTH_SOCKET to agent.sock in the data folder of berthctl up)`,
+      msg: `berth agent is not running (no socket at ${usual}; in a cluster see DaemonSet berth-agent; else start berthctl up, or set BERTH_SOCKET to agent.sock in its data folder)`,
     });
   });
 

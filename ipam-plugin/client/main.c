@@ -107,7 +107,7 @@ static void put_why_unanswered(struct message *message, const struct call *call,
       put_at(message, "berth agent is not running (no socket at ", path);
       /* who names no socket may not know that the agent has another one */
       if (*variable("BERTH_SOCKET") == '\0')
-        message_put(message, "; start it, or set BERTH_SOCKET to agent.sock in the data folder of berthctl up");
+        message_put(message, "; in a cluster see DaemonSet berth-agent; else start berthctl up, or set BERTH_SOCKET to agent.sock in its data folder");
       message_put(message, ")");
       return;
     case EXCHANGE_NOBODY_LISTENS:
