@@ -32,7 +32,9 @@ export interface Finding {
     | "in-use" // addresses of a pool that others have, and not from Berth (cli/explain/occupied-addresses.ts)
     | "asks-in-vain" // a pod that asks where Berth does not look (cli/explain/pod-survey.ts)
     | "shared-cidr" // two nodes have CIDRs that share addresses (cli/explain/shared-node-cidrs.ts)
-    | "two-holders" // the same, and a claim has the address too
+    | "not-installed" // no webhook configuration or agents of Berth's (cli/explain/installation.ts)
+    | "fenced-ready" // a node that is fenced and well (cli/explain/installation.ts)
+    | "two-holders" // as in-use, and a claim has the address too
     | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
   readonly subject: string;
   readonly message: string;

@@ -12,6 +12,8 @@ import type { Connection } from "../../kube/api/connection.ts";
 import {
   APPS,
   apiVersionOf,
+  CONFIGURATIONS,
+  DAEMONSETS,
   JOBS,
   KRUISE,
   type KubeItem,
@@ -26,7 +28,10 @@ import type { Objects } from "./backend.ts";
 
 const PAGE_SIZE = 500;
 
-const RESOURCES: readonly Resource[] = [PODS, NODES, NAMESPACES, ...APPS, ...KRUISE, JOBS];
+const RESOURCES: readonly Resource[] = [
+  ...[PODS, NODES, NAMESPACES, ...APPS, ...KRUISE, JOBS],
+  ...[DAEMONSETS, ...CONFIGURATIONS],
+];
 
 /** Objects as the API server has them at this moment, read one by one. Throws what kube/api/client.ts throws. */
 export class ClusterObjects implements Objects {

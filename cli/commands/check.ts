@@ -51,7 +51,11 @@ function wellBut(findings: CheckResult["findings"]): string {
   const vain = findings.filter(({ kind }) => kind === "asks-in-vain").length;
   const twice = findings.filter(({ kind }) => kind === "two-holders").length;
   const shared = findings.filter(({ kind }) => kind === "shared-cidr").length;
+  const parts = findings.filter(({ kind }) => kind === "not-installed").length;
+  const fenced = findings.filter(({ kind }) => kind === "fenced-ready").length;
   const notes = [
+    ...(parts === 0 ? [] : ["Berth is not installed in full"]),
+    ...(fenced === 0 ? [] : [`${counted(fenced, "node is", "nodes are")} Ready and fenced`]),
     ...(idle === 0 ? [] : [`${counted(idle, "claim is", "claims are")} needed by nobody`]),
     ...(lacking === 0 ? [] : [`${counted(lacking, "ordinal has", "ordinals have")} no claim`]),
     ...(claimless === 0 ? [] : [`${counted(claimless, "pod has", "pods have")} lost a claim`]),

@@ -9,6 +9,7 @@ import {
   bindingTo,
   claimRecord,
   DB_POOL,
+  granted,
   poolRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
@@ -135,8 +136,13 @@ describe("auditRegistry", () => {
     const found = await withBackend(data.context(), "write", async (backend) => {
       const block = { pool: "web", node: "node-b", nodeUID: "u", holes: [], granted: true };
       await backend.store.create("block", { ...block, cidr: "10.40.0.16/28" });
+      const installed = ["MutatingWebhookConfiguration/webhook", "DaemonSet/agent"].map((part) => {
+        const [kind, component] = part.split("/");
+        const labels = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component": component };
+        return granted(readObject({ kind, metadata: { name: "berth", labels } }));
+      });
       const world = {
-        objects: async () => [],
+        objects: async (kind: string) => installed.filter((one) => one.kind === kind),
         async *each(kind: string) {
           if (kind === "Pod") yield* pods;
         },

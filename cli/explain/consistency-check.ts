@@ -15,6 +15,7 @@ import type { Backend } from "../backend/backend.ts";
 import { toAuditAttachment } from "../backend/embedded-backend.ts";
 import type { UnreadRecord } from "../backend/unread-records.ts";
 import { isUntouched, keysOf, partOf, type Reading, readAgain, readAll } from "./checked-records.ts";
+import { fencedAndReady, missingParts } from "./installation.ts";
 import { inUseByOthers, surroundingsWith } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
@@ -105,11 +106,14 @@ async function findAround(
   const others = await ofOthers(all, pods, backend);
   const records = all.blocks.map(({ record }) => record);
   const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];
+  const isCluster = backend.place === "cluster";
+  const parts = isCluster ? await missingParts(backend.world) : [];
+  const fenced = isCluster ? await fencedAndReady(backend.world) : [];
   const unlooked = [
     ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
-    ...(others.isPart || shared === undefined ? [UNSEEN] : []),
+    ...(others.isPart || shared === undefined || fenced === undefined ? [UNSEEN] : []),
   ];
-  const found = [idle, lacking, claimless, survey?.vain, others.findings, shared];
+  const found = [parts, fenced, idle, lacking, claimless, survey?.vain, others.findings, shared];
   return { findings: found.flatMap((some) => some ?? []), unlooked: unlooked.join("; ") };
 }
 

@@ -68,6 +68,8 @@ export const STATEFULSETS = resource("apps/v1", "StatefulSet", "statefulsets", "
 export const DEPLOYMENTS = resource("apps/v1", "Deployment", "deployments", "namespace");
 /** Read one by one where that is allowed, and never watched. */
 export const REPLICASETS = resource("apps/v1", "ReplicaSet", "replicasets", "namespace");
+/** Read by berthctl alone. */
+export const DAEMONSETS = resource("apps/v1", "DaemonSet", "daemonsets", "namespace");
 /** Workloads of Kubernetes itself: always served. */
 export const APPS: readonly Resource[] = [STATEFULSETS, DEPLOYMENTS];
 /** Read one by one, and never watched. */
