@@ -105,6 +105,17 @@ describe("WorkQueue", () => {
     assert.equal(queue.size, 0);
   });
 
+  it("waits longer after each failure of work that has several parts", async () => {
+    const failing: Outcome = { kind: "retry", cause: new Error("no") };
+    let part = 0;
+    const queue = start(() => (++part % 2 === 0 ? failing : { kind: "again", afterMs: 0, unfinished: true }));
+    queue.add("a");
+    assert.deepEqual(await after(0), ["a", "a"]);
+    assert.deepEqual(await after(5), ["a", "a"]); // 5 ms
+    assert.deepEqual(await after(9), []);
+    assert.deepEqual(await after(1), ["a", "a"]); // 10 ms
+  });
+
   it("takes what the work throws for a failure", async () => {
     const queue = start(() => {
       if (worked.length === 1) throw new Error("a defect");

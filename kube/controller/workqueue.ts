@@ -14,8 +14,8 @@ import { QueueMetrics } from "./queue-metrics.ts";
 /** How one look at a key ended. */
 export type Outcome =
   | { readonly kind: "done" }
-  /** Waiting for a moment that is known. */
-  | { readonly kind: "again"; readonly afterMs: number }
+  /** Waiting for a moment that is known. `unfinished`: the work makes a pause, and how it goes is not known yet. */
+  | { readonly kind: "again"; readonly afterMs: number; readonly unfinished?: true }
   /** Could not, this time: again later, and later still each time. */
   | { readonly kind: "retry"; readonly cause: unknown }
   /** A person must act; nothing to do until something changes. */
@@ -164,7 +164,7 @@ export class WorkQueue {
 
   #settle(key: string, outcome: Outcome): void {
     const { log, name } = this.#options;
-    if (outcome.kind !== "retry") this.#backoffs.delete(key);
+    if (isSuccess(outcome)) this.#backoffs.delete(key);
     if (outcome.kind === "again") this.addAfter(key, outcome.afterMs);
     if (outcome.kind === "rejected")
       log.info("work was rejected", { queue: name, key, error: outcome.reason });
@@ -184,4 +184,9 @@ export class WorkQueue {
     this.#retriesFreeAt = Math.max(this.#retriesFreeAt, now - RETRY_BURST * gap) + gap;
     return Math.max(backoff.next(), this.#retriesFreeAt - now);
   }
+}
+
+/** What failed before waits as long as ever, should it fail again: work in several parts fails in its last one. */
+function isSuccess(outcome: Outcome): boolean {
+  return outcome.kind === "again" ? outcome.unfinished !== true : outcome.kind !== "retry";
 }

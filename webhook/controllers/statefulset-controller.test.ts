@@ -153,4 +153,10 @@ describe("a StatefulSet of which some ordinals meet a fault", () => {
     const { held, tried } = await after(new BerthError("TIMED_OUT", "down"), addresses(12), 12);
     assert.deepEqual([held.length, [...new Set(tried)]], [0, addresses(5)]);
   });
+
+  it("is walked less and less often, also where it has more ordinals than are looked at in one go", async () => {
+    const { held, tried } = await after(new BerthError("STATE_CORRUPT", "broken"), ["10.20.0.70"], 60);
+    assert.equal(held.length, 58); // the pool is without its gateway
+    assert.ok(tried.length < 20, `${tried.length} tries`);
+  });
 });

@@ -152,7 +152,7 @@ class Workloads {
       if (round === undefined) return DONE;
       const over = await this.#goOn(round, signal);
       if (this.#rounds.get(key) !== round) return DONE; // it changed meanwhile, and waits in the queue
-      return over ? this.#finish(key, seen, round) : { kind: "again", afterMs: 0 };
+      return over ? this.#finish(key, seen, round) : { kind: "again", afterMs: 0, unfinished: true };
     } catch (error) {
       this.#rounds.delete(key);
       throw error;
