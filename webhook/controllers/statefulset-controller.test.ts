@@ -142,6 +142,23 @@ describe("a StatefulSet of which some ordinals meet a fault", () => {
     );
   });
 
+  it("has the others' addresses however many records are broken one after the other", async () => {
+    const { held, told } = await after(new BerthError("STATE_CORRUPT", "broken"), addresses(7));
+    assert.deepEqual(held.toSorted(), ["shop/db-7", "shop/db-8", "shop/db-9"]);
+    assert.deepEqual(
+      told.map(({ note }) => note),
+      ["7 pods cannot have their addresses now; the first, pod db-0: broken"],
+    );
+  });
+
+  it("tells that more may lack an address where nothing can be stored until somebody acts", async () => {
+    const { told } = await after(new BerthError("STORE_READ_ONLY", "no role"), addresses(12), 12);
+    assert.deepEqual(
+      told.map(({ note }) => note),
+      ["5 pods or more cannot have their addresses now; the first, pod db-0: no role"],
+    );
+  });
+
   it("tries again without an event what passes by itself", async () => {
     const sick = ["10.20.0.73", "10.20.0.75"];
     const { held, told, tried } = await after(new BerthError("STORE_UNAVAILABLE", "down"), sick);

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { counted } from "../../allocator/base/counted.ts";
-import { BerthError, isRefusal, messageOf, type Refusal } from "../../allocator/base/errors.ts";
+import { BerthError, isRefusal, isStoreFault, messageOf, type Refusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
 import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
@@ -34,8 +34,8 @@ import { onAddressFreed, onPoolChanged, Waiting } from "./retry-on-release.ts";
 
 /** Ordinals of one workload that are looked at before others have their turn. */
 const AT_ONCE = 50;
-/** What so many ordinals meet one after the other, the next would meet too: each may take as long as a call does. */
-const MOST_FAULTS_IN_A_ROW = 5;
+/** Where the store fails so many ordinals one after the other, the next would meet it too, and each may take as long as a call does. */
+const MOST_STORE_FAULTS_IN_A_ROW = 5;
 /** The same refusal is told again so often at most, for it names free neighbours that come and go. */
 const TELL_AGAIN_MS = 60_000;
 /** Until then the first full pass of the watches is over, or nearly. */
@@ -59,7 +59,7 @@ interface Round {
   readonly refused: { readonly name: string; readonly obstacle: Refusal }[];
   /** Ordinals that met a fault: others may be had all the same. */
   readonly failed: { readonly name: string; readonly fault: unknown }[];
-  faultsInARow: number;
+  storeFaultsInARow: number;
 }
 
 /** What keeps a pod from its address: a refusal, or a fault. */
@@ -182,7 +182,7 @@ class Workloads {
     const round = {
       ordinals: ordinalRequests(seen.object, template),
       podSpec: seen.object.spec.at("template").at("spec"),
-      ...{ refused: [], failed: [], faultsInARow: 0 },
+      ...{ refused: [], failed: [], storeFaultsInARow: 0 },
     };
     this.#rounds.set(key, round);
     return round;
@@ -205,7 +205,7 @@ class Workloads {
       const next = round.ordinals.next();
       if (next.done === true) return true;
       await this.#tryOne(round, next.value);
-      if (round.faultsInARow >= MOST_FAULTS_IN_A_ROW) return true;
+      if (isCutShort(round)) return true;
     }
     return false;
   }
@@ -217,10 +217,10 @@ class Workloads {
     try {
       const obstacle = isRefusal(allocation) ? allocation : await this.#provide(allocation, round.podSpec);
       if (obstacle !== undefined) round.refused.push({ name, obstacle });
-      round.faultsInARow = 0;
+      round.storeFaultsInARow = 0;
     } catch (fault) {
       round.failed.push({ name, fault });
-      round.faultsInARow++;
+      round.storeFaultsInARow = isStoreFault(fault) ? round.storeFaultsInARow + 1 : 0;
     }
   }
 
@@ -245,7 +245,8 @@ class Workloads {
     return (claim) => isKeptForOwner(claim, identity, this.#deps.inventory.live);
   }
 
-  #finish(key: string, seen: ObservedWorkload, { refused, failed }: Round): Outcome {
+  #finish(key: string, seen: ObservedWorkload, round: Round): Outcome {
+    const { refused, failed } = round;
     this.#rounds.delete(key);
     const [first] = failed;
     if (refused.length === 0 && first === undefined) {
@@ -258,8 +259,10 @@ class Workloads {
       ...refused.filter(({ obstacle }) => obstacle.code !== "CLAIM_CHANGED"),
     ];
     // a claim in use changes when its pod is replaced: a rolling update does that, `partition` and `OnDelete` do not
-    if (lacking.length > 0) this.#tellFirst(key, seen, lacking, "cannot have their addresses now");
-    else this.#tellFirst(key, seen, refused, "have other addresses when they are created again");
+    if (lacking.length > 0) {
+      const what = `${isCutShort(round) ? "or more " : ""}cannot have their addresses now`;
+      this.#tellFirst(key, seen, lacking, what);
+    } else this.#tellFirst(key, seen, refused, "have other addresses when they are created again");
     return first === undefined ? this.#waiting.refused(key) : { kind: "retry", cause: first.fault };
   }
 
@@ -301,6 +304,11 @@ class Workloads {
 }
 
 type Seen = ObservedWorkload | undefined;
+
+/** What is one record's, or one policy's, lasts and says nothing of the next ordinal: it must not end each walk before that one. */
+function isCutShort({ storeFaultsInARow }: Round): boolean {
+  return storeFaultsInARow >= MOST_STORE_FAULTS_IN_A_ROW;
+}
 
 function obstacleOf(fault: unknown): Obstacle {
   const { code, details } = fault instanceof BerthError ? fault : { code: "INTERNAL", details: {} };
