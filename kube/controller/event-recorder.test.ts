@@ -24,6 +24,9 @@ class Sink implements EventSink {
   fails: (series: Series) => boolean = () => false;
   writes = 0;
   calls = 0;
+  /** How long each call takes, by the clock. */
+  callMs = 0;
+  clock: ManualClock | undefined;
 
   async create(series: Series): Promise<void> {
     this.#write(series);
@@ -41,6 +44,7 @@ class Sink implements EventSink {
 
   #write(series: Series): void {
     this.calls++;
+    this.clock?.advance(this.callMs);
     if (this.failure !== undefined) throw new BerthError(this.failure, "refused");
     if (this.fails(series))
       throw toBerthError({ status: 500, body: "failed calling webhook" }, "create events");
@@ -249,6 +253,27 @@ describe("EventRecorder", () => {
     recorder.record(about("shop", "mysql-0"));
     await end();
     assert.deepEqual([sink.calls <= 3, sentIn("shop")], [true, 1]);
+  });
+
+  it("ends within seconds where each call takes until its deadline", async () => {
+    sink.failure = "TIMED_OUT";
+    sink.callMs = 10_000;
+    sink.clock = clock;
+    for (let i = 0; i < 30; i++) recorder.record(about(`sick-${i}`, "mysql-0"));
+    const from = clock.monotonic();
+    stop.abort();
+    await end();
+    assert.deepEqual([sink.calls, clock.monotonic() - from], [1, 10_000]);
+  });
+
+  it("asks once for each event at its end, though it becomes due again meanwhile", async () => {
+    sink.failure = "TIMED_OUT";
+    sink.callMs = 1_500;
+    sink.clock = clock;
+    stop.abort();
+    for (const namespace of ["sick-0", "sick-1"]) recorder.record(about(namespace, "mysql-0"));
+    await end();
+    assert.equal(sink.calls, 2);
   });
 
   it("ends when nothing can be sent", async () => {

@@ -82,6 +82,8 @@ const RETRY = { base: 1_000, longest: 60_000 };
 /** Some ten minutes: what cannot be sent for so long by itself is of no use any more. */
 const MOST_TRIES = 20;
 const ENDED = AbortSignal.abort();
+/** Of the last round after the abort: a call that has begun may take its 10 s besides, and whoever ends has some 25 s for all. */
+const LAST_ROUND_MS = 5_000;
 
 /**
  * Records events: the same thing about the same object is one event with a count. Recording neither waits nor throws;
@@ -133,14 +135,25 @@ export class EventRecorder {
     return false;
   }
 
-  /** Sends until `signal` aborts, and then once more what is waiting. Never rejects. */
+  /** Sends until `signal` aborts, and then what is waiting, once and for a few seconds. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    let abortedAt = clock.monotonic();
+    signal.addEventListener("abort", () => (abortedAt = clock.monotonic()), { once: true });
     while (!signal.aborted) {
       await this.#send(signal);
       await this.#rest(signal);
     }
-    for (const [key, open] of this.#open) {
-      if (open.written === open.count || this.#heldUntil(open) > this.#options.clock.monotonic()) continue;
+    await this.#sendLast(abortedAt + LAST_ROUND_MS);
+  }
+
+  /** Each event at most once: one that could not be sent goes behind the others, where a walk over them all meets it again. */
+  async #sendLast(until: number): Promise<void> {
+    const { clock } = this.#options;
+    for (const [key, open] of [...this.#open]) {
+      const now = clock.monotonic();
+      if (now >= until) return;
+      if (open.written === open.count || this.#heldUntil(open) > now) continue;
       if (!(await this.#write(key, open, ENDED))) return;
     }
   }
