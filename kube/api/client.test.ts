@@ -39,6 +39,17 @@ describe("a list of pages", () => {
     assert.ok(connection.limits.length < 50, connection.limits.join());
   });
 
+  for (const kib of [9, 10, 15, 30]) {
+    it(`reads one page of objects of about ${kib} KiB in vain, and no other`, async () => {
+      const uneven = Array.from({ length: 5_000 }, (_, n) => kib * 1024 * (n % 2 === 0 ? 0.5 : 1.5));
+      const connection = new PagingConnection(uneven);
+      assert.equal((await listed(connection, 500)).length, 5_000);
+      assert.equal(connection.inVain, 1);
+      const pages = (5_000 * kib * 1024) / (4 * MIB);
+      assert.ok(connection.limits.length < 2 * pages, `${connection.limits.length} calls for ${pages} pages`);
+    });
+  }
+
   it("reads an object however large it is", async () => {
     const connection = new PagingConnection([...sizes(5, 100), 9 * MIB, ...sizes(5, 100)]);
     assert.deepEqual(await listed(connection, 500), connection.names);

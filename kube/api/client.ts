@@ -32,6 +32,8 @@ interface Page {
   readonly resourceVersion: string;
   /** Where the next page begins; empty on the last one. */
   readonly next: string;
+  /** Of the answer, where it was bounded. */
+  readonly bytes?: number;
 }
 
 /** Where a page begins, and how many objects it has at most. */
@@ -53,6 +55,8 @@ const WRITE = { fieldManager: "berth", fieldValidation: "Strict" };
  * objects may make each of them 1.5 MB large, and what reads hundreds of them at once has a limit of its memory.
  */
 const MOST_PAGE_BYTES = 4 * 2 ** 20;
+/** Of that for the next page, by what objects weigh on the last one: they differ, and a page that is too large is read in vain. */
+const PAGE_FILL = 0.75;
 const LENIENT_WRITE = { ...WRITE, fieldValidation: "Ignore" };
 
 /**
@@ -159,7 +163,7 @@ export class Client {
       yield page;
       if (page.next === "") return;
       next = page.next;
-      most = Math.min(limit, most * 2);
+      most = Math.min(limit, most * 2, roomAfter(page));
     }
   }
 
@@ -177,7 +181,8 @@ export class Client {
 
   #pageIn({ status, ...answer }: Answer): Page {
     if (status !== 200) throw toBerthError({ status, ...answer }, `list ${this.resource.plural}`);
-    return asPage(answer.body);
+    const { bytes } = answer;
+    return { ...asPage(answer.body), ...(bytes === undefined ? {} : { bytes }) };
   }
 
   /** The call that a watch makes. */
@@ -201,6 +206,12 @@ function queryOf({ fieldSelector, labelSelector }: Selection): Record<string, st
     ...(fieldSelector === undefined ? {} : { fieldSelector }),
     ...(labelSelector === undefined ? {} : { labelSelector }),
   };
+}
+
+/** How many objects as those of this page the next one has room for. */
+function roomAfter({ items, bytes = 0 }: Page): number {
+  const each = bytes / Math.max(1, items.length);
+  return Math.max(1, Math.floor((MOST_PAGE_BYTES * PAGE_FILL) / Math.max(1, each)));
 }
 
 function asPage(body: unknown): Page {

@@ -27,6 +27,8 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
+  /** Of the body, where the call bounds it. */
+  readonly bytes?: number;
   /** The body has more bytes than the call may get, and is left out. */
   readonly isTooLarge?: true;
   /** What the API server, and its webhooks, warn of; absent when of nothing. */
@@ -166,11 +168,12 @@ class HttpsConnection implements Connection {
 
   async #read(response: IncomingMessage, until: number, mostBytes?: number): Promise<Answer> {
     const whole = bodyOf(response, mostBytes);
-    const text = await this.#within(whole, until, (late) => response.destroy(late));
+    const bytes = await this.#within(whole, until, (late) => response.destroy(late));
     const status = response.statusCode ?? 0;
-    if (text === undefined) return { status, body: undefined, isTooLarge: true };
+    if (bytes === undefined) return { status, body: undefined, isTooLarge: true };
     const warnings = warningsIn(response.headersDistinct["warning"] ?? []);
-    const answer = { status, body: parsed(text) };
+    const size = mostBytes === undefined ? {} : { bytes: bytes.length };
+    const answer = { status, body: parsed(bytes.toString("utf8")), ...size };
     return warnings.length === 0 ? answer : { ...answer, warnings };
   }
 
@@ -215,7 +218,7 @@ class HttpsConnection implements Connection {
 async function bodyOf(
   response: IncomingMessage,
   mostBytes = Number.POSITIVE_INFINITY,
-): Promise<string | undefined> {
+): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -223,7 +226,7 @@ async function bodyOf(
     if (bytes > mostBytes) return undefined;
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
 /** Most answers are JSON; a path that does not exist is answered in plain text. */

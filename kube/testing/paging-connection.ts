@@ -8,6 +8,8 @@ export class PagingConnection implements Connection {
   readonly limits: number[] = [];
   /** Bytes of the largest answer that was read. */
   most = 0;
+  /** Answers that were larger than they might be. */
+  inVain = 0;
 
   constructor(sizes: readonly number[]) {
     this.#sizes = sizes;
@@ -23,10 +25,13 @@ export class PagingConnection implements Connection {
     const from = Number(query["continue"] ?? 0);
     const to = Math.min(from + limit, this.#sizes.length);
     const bytes = this.#sizes.slice(from, to).reduce((sum, size) => sum + size, 0);
-    if (bytes > mostBytes) return { status: 200, body: undefined, isTooLarge: true };
+    if (bytes > mostBytes) {
+      this.inVain++;
+      return { status: 200, body: undefined, isTooLarge: true };
+    }
     this.most = Math.max(this.most, bytes);
     const metadata = { resourceVersion: "9", ...(to < this.#sizes.length ? { continue: String(to) } : {}) };
-    return { status: 200, body: { metadata, items: this.names.slice(from, to).map(claimOf) } };
+    return { status: 200, bytes, body: { metadata, items: this.names.slice(from, to).map(claimOf) } };
   }
 
   async stream(): Promise<Stream | Answer> {
