@@ -14,7 +14,7 @@ import type {
   WorkloadState,
 } from "../model/cluster-state.ts";
 import { isSameUid } from "../model/identity.ts";
-import { endOfOrdinals } from "../model/ordinals.ts";
+import { isInOrdinals } from "../model/ordinals.ts";
 import { isSameGroup } from "../model/workload-kinds.ts";
 
 /**
@@ -33,12 +33,12 @@ export function neededBy(
   workload: WorkloadState,
   { ordinal, slot, uid = "" }: Pick<Identity, "ordinal" | "slot" | "uid">,
 ): "needed" | "scaled" | "deleted" {
-  const { start, slots, isDone } = workload;
+  const { slots, isDone } = workload;
   // its next pods have the host's addresses
   if (slot !== undefined && workload.hostNetwork) return "deleted";
   if (slot !== undefined) return slots !== undefined && slot >= slots ? "deleted" : "needed";
   if (ordinal === undefined || isDone?.(ordinal) === true) return "deleted";
-  if (ordinal >= start && ordinal < endOfOrdinals(workload)) return "needed";
+  if (isInOrdinals(workload, ordinal)) return "needed";
   const isSuccessor = uid !== "" && workload.uid !== "" && uid !== workload.uid;
   return isSuccessor || workload.kind === "Job" ? "deleted" : "scaled";
 }

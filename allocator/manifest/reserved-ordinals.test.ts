@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { endOfOrdinals, ordinalFrom, ordinalsOf } from "../model/ordinals.ts";
+import { endOfOrdinals, isInOrdinals, ordinalFrom, ordinalsOf } from "../model/ordinals.ts";
 import { Fields } from "./fields.ts";
 import { reservedOrdinalsOf } from "./reserved-ordinals.ts";
 
@@ -57,6 +57,29 @@ describe("ordinals that OpenKruise leaves out", () => {
     assert.deepEqual([...ordinalsOf(set(["2-5"], 2, 4))], [6, 7]);
   });
 
+  it("are looked at one in a few for each ordinal that is asked about, however many they are", () => {
+    const reserved = reservedOrdinalsOf(
+      new Fields({ reserveOrdinals: Array.from({ length: 100_000 }, (_, n) => 2 * n + 1) }),
+    );
+    let looks = 0;
+    const counted = new Proxy(reserved, {
+      get: (target, key, receiver) => {
+        looks++;
+        return Reflect.get(target, key, receiver);
+      },
+    });
+    const of = { start: 0, replicas: 50_001, reserved: counted };
+    for (const [ordinal, isIn, next] of [
+      [100_000, true, 100_000],
+      [99_999, true, 100_000],
+      [100_001, false, undefined],
+    ] as const) {
+      assert.equal(isInOrdinals(of, ordinal), isIn);
+      assert.equal(ordinalFrom(of, ordinal), next);
+    }
+    assert.ok(looks < 500, `${looks} looks`);
+  });
+
   it("are left out as OpenKruise does, whatever they are", () => {
     const holes = fc.array(fc.nat(12), { maxLength: 8 });
     fc.assert(
@@ -70,6 +93,7 @@ describe("ordinals that OpenKruise leaves out", () => {
           ordinalFrom(of, from),
           wanted.find((n) => n >= from),
         );
+        assert.equal(isInOrdinals(of, from), from >= start && from <= (wanted.at(-1) ?? -1));
       }),
     );
   });

@@ -14,8 +14,9 @@ export function reservedOrdinalsOf(spec: Fields): readonly ReservedOrdinals[] {
   const apart: ReservedOrdinals[] = [];
   for (const { from, to } of said.toSorted((a, b) => a.from - b.from)) {
     const last = apart.at(-1);
-    if (last === undefined || from > last.to + 1) apart.push({ from, to });
-    else apart[apart.length - 1] = { from: last.from, to: Math.max(last.to, to) };
+    if (last === undefined) apart.push({ from, to, before: 0 });
+    else if (from > last.to + 1) apart.push({ from, to, before: last.before + last.to - last.from + 1 });
+    else apart[apart.length - 1] = { ...last, to: Math.max(last.to, to) };
   }
   return apart;
 }

@@ -5,6 +5,8 @@
 export interface ReservedOrdinals {
   readonly from: number;
   readonly to: number;
+  /** How many it leaves out before these: whoever asks about one ordinal need not walk over all, which are a tenant's to write. */
+  readonly before: number;
 }
 
 /** Of a workload (`WorkloadState`). */
@@ -35,9 +37,33 @@ export function* ordinalsOf({ start, replicas, reserved = [] }: Ordinals): Gener
   }
 }
 
-/** The same from that one on, of which there may be none; undefined then. */
+/** Whether the ordinal comes before that end, and not before the first. */
+export function isInOrdinals({ start, replicas, reserved = [] }: Ordinals, ordinal: number): boolean {
+  const left = countBelow(reserved, ordinal) - countBelow(reserved, start);
+  return ordinal >= start && ordinal - start - left < replicas;
+}
+
+/** The first that it has a pod of from that one on, of which there may be none; undefined then. */
 export function ordinalFrom(workload: Ordinals, ordinal: number): number | undefined {
-  let next = Math.max(ordinal, workload.start);
-  for (const { from, to } of workload.reserved ?? []) if (next >= from && next <= to) next = to + 1;
-  return next < endOfOrdinals(workload) ? next : undefined;
+  const first = Math.max(ordinal, workload.start);
+  const last = lastFrom(workload.reserved ?? [], first);
+  const next = last === undefined ? first : Math.max(first, last.to + 1);
+  return isInOrdinals(workload, next) ? next : undefined;
+}
+
+/** How many of them are less than the ordinal. */
+function countBelow(reserved: readonly ReservedOrdinals[], ordinal: number): number {
+  const last = lastFrom(reserved, ordinal);
+  return last === undefined ? 0 : last.before + Math.min(last.to + 1, ordinal) - last.from;
+}
+
+/** The last of them that do not begin beyond the ordinal. */
+function lastFrom(reserved: readonly ReservedOrdinals[], ordinal: number): ReservedOrdinals | undefined {
+  let [low, high] = [0, reserved.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((reserved[middle]?.from ?? 0) <= ordinal) low = middle + 1;
+    else high = middle;
+  }
+  return reserved[low - 1];
 }

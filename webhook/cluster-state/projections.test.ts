@@ -152,8 +152,8 @@ describe("workloadSeen", () => {
     const spec = { replicas: 3, ordinals: { start: 4 }, reserveOrdinals: [9, "2-5"] };
     const { start, replicas, reserved } = observedWorkload(kruiseSets, item({ spec })).facts;
     const holes = [
-      { from: 2, to: 5 },
-      { from: 9, to: 9 },
+      { from: 2, to: 5, before: 0 },
+      { from: 9, to: 9, before: 4 },
     ];
     assert.deepEqual({ start, replicas, reserved }, { start: 4, replicas: 3, reserved: holes });
   });
