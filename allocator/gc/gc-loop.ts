@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { messageOf } from "../base/errors.ts";
-import { KeyedMutex } from "../base/keyed-mutex.ts";
 import type { Metrics } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
@@ -25,13 +24,17 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
   const suspects = new Map<string, Claim>(); // namespace/name -> claim as it was when it was suspected
   const judges = new Set<Promise<void>>(); // those that are at work
   let idle = AT_ONCE;
-  const turns = new KeyedMutex(); // a claim that is suspected again while it is judged waits for that: the two would only meet in conflicts
+  const judged = new Set<string>(); // namespace/name of those that are judged now
   const judge = async () => {
     await Promise.resolve(); // whoever points one out waits for nothing
     for (const [key, claim] of suspects) {
       if (stop.signal.aborted) break;
+      // The two would only meet in conflicts. It stays a suspect, and comes up once more to who judges it: it stands behind where he is.
+      if (judged.has(key)) continue;
       suspects.delete(key);
-      await turns.run(key, () => judgeOne(context, collector, claim));
+      judged.add(key);
+      await judgeOne(context, collector, claim);
+      judged.delete(key);
     }
     idle++;
   };
