@@ -15,6 +15,7 @@ import { formatHolding } from "../model/interfaces.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { ensureReliable } from "./block-conflict.ts";
+import { namedFinalizers } from "./release.ts";
 
 /** The pod that wants its claim. `node` is empty while it is not scheduled; `token` as its annotation says. */
 export interface BindTarget {
@@ -120,7 +121,7 @@ function notBindable(claim: Claim, pod: BindTarget): Refusal | undefined {
 export function deletionPending(claim: Claim, finalizers: readonly string[] = []): Refusal {
   const key = claimKey(claim);
   if (isKeptByOthers(claim)) {
-    const whose = finalizers.length === 0 ? "somebody else's" : finalizers.join(", ");
+    const whose = finalizers.length === 0 ? "somebody else's" : namedFinalizers(finalizers);
     const words = `the addresses of claim ${key} were given back, and its record stays for a finalizer (${whose}); whoever set that has to take it away`;
     return refuse("CLAIM_RELEASING", words, { claim: key });
   }

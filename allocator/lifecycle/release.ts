@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { listed } from "../base/listed.ts";
 import type { Context } from "../cache/context.ts";
 import type { Address } from "../ip/address.ts";
-import { claimKey, isBound } from "../model/claim.ts";
+import { type Claim, claimKey, isBound } from "../model/claim.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { cooldown, cooldownOrphan } from "./orphan-mark.ts";
@@ -29,8 +30,24 @@ async function finishRelease(context: Context, seen: Stored<"claim">): Promise<"
   const what = { claim: claimKey(record), address: record.addresses.join(",") };
   if (finalizers.length === 0) context.log.info("claim released", what);
   else
-    context.log.warn("claim released; others keep its record", { ...what, finalizers: finalizers.join(",") });
+    context.log.warn("claim released; others keep its record", {
+      ...what,
+      finalizers: namedFinalizers(finalizers),
+    });
   return "released";
+}
+
+/** In words: their namespace chooses how many there are. */
+export function namedFinalizers(finalizers: readonly string[]): string {
+  return listed(finalizers, 5);
+}
+
+/** Something of a releasing claim does not cool yet, as far as the view shows it: what it shows later a pass of the garbage collector meets. */
+export function hasToCool({ view }: Pick<Context, "view">, { addresses, nonce }: Claim): boolean {
+  return addresses.some((address) => {
+    const shown = view.reservation(address)?.record;
+    return shown?.nonce === nonce && shown.releasedAt === undefined;
+  });
 }
 
 /**

@@ -30,7 +30,7 @@ import { heldAddresses, reserveBeside, wait, waitsLong } from "./keep-addresses.
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit, quotaExceededNow, takenBack } from "./namespace-limit.ts";
 import { meetings } from "./orphan-age.ts";
-import { release, startCooldownIfDropped } from "./release.ts";
+import { hasToCool, release, startCooldownIfDropped } from "./release.ts";
 import { isRetainedBeyondHold } from "./retention-limits.ts";
 import { type Together, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
@@ -108,12 +108,16 @@ async function knownClaim(
   return userRequested === true ? await context.store.get("claim", name) : await readClaim(context, name);
 }
 
-/** Whoever began to give the claim back may have stopped half-way; what then cools is this identity's own to take. */
+/**
+ * Whoever began to give the claim back may have stopped half-way; what then cools is this identity's own to take. One that somebody
+ * else's finalizer keeps needs that once: each review of its name would release it anew.
+ */
 async function finished(
   context: Context,
   known: Stored<"claim"> | undefined,
 ): Promise<Stored<"claim"> | undefined> {
   if (known?.record.releasing !== true) return known;
+  if (isKeptByOthers(known.record) && !hasToCool(context, known.record)) return known;
   await release(context, known);
   return await context.store.get("claim", known.key);
 }

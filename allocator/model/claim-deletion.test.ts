@@ -123,8 +123,7 @@ describe("a claim that is being deleted", () => {
 
   describe("and is kept by a finalizer of somebody else after it was given back", () => {
     /** Its addresses cool, and the store says whose finalizer it has. */
-    async function kept(asked: string[], said: string[]) {
-      const finalizers = ["tenant.example/mine"];
+    async function kept(asked: string[], said: string[], finalizers = ["tenant.example/mine"]) {
       const world = await openWorld({
         pools: [DB_POOL],
         wrap: (store) =>
@@ -138,7 +137,11 @@ describe("a claim that is being deleted", () => {
       });
       await put(world, { ...DETACHED, releasing: true });
       const log = { ...world.context.log, warn: (words: string) => void said.push(words) };
-      return { world, collector: world.collector({ ...world.context, log }) };
+      return {
+        world,
+        context: { ...world.context, log },
+        collector: world.collector({ ...world.context, log }),
+      };
     }
 
     it("is looked at by the garbage collector until all of it cools, and not again", async () => {
@@ -163,6 +166,24 @@ describe("a claim that is being deleted", () => {
         refusalOf(await reserve(world.context, allocation, "pod")),
         KEPT.replace("somebody else's", "tenant.example/mine"),
       );
+    });
+
+    it("is released once however often somebody wants its name, and five finalizers are named", async () => {
+      const [asked, said]: [string[], string[]] = [[], []];
+      const finalizers = Array.from({ length: 9 }, (_, n) => `tenant.example/${n}`);
+      const { world, context } = await kept(asked, said, finalizers);
+      await using _ = world;
+      const allocation = ordinalAllocation(world, "mysql-0", entries("10.20.0.70"));
+      const named = finalizers.slice(0, 5).join(", ");
+      for (let n = 0; n < 3; n++) {
+        const refusal = refusalOf(await reserve(context, allocation, "pod"));
+        assert.equal(refusal, KEPT.replace("somebody else's", `${named} and 4 more`));
+        await world.settle();
+      }
+      assert.deepEqual(said, ["claim released; others keep its record"]);
+      assert.equal(asked.filter((key) => key === "10.20.0.70").length, 1);
+      const reservation = await world.realStore.get("reservation", "10.20.0.70");
+      assert.equal(reservation?.record.releasedAt, world.clock.now());
     });
   });
 });
