@@ -74,7 +74,7 @@ export function situationOf(
     readonly quiet: ReadonlySet<string>;
   },
 ): Situation {
-  const blocks = about.blocks.toSorted(byGrant).flatMap(({ record }): OwnBlock[] => {
+  const blocks = inOrder(about.blocks).flatMap(({ record }): OwnBlock[] => {
     const cidr = parseCidr(record.cidr);
     if (cidr === undefined) return [];
     const pool = view.pool(record.pool);
@@ -87,12 +87,30 @@ export function situationOf(
 
 /**
  * The same order whatever the cache's is, and whatever comes later: the first are filled, the last go back, and an object that is made again
- * has first what it had first. An API server tells seconds apart.
+ * has first what it had first. What the object had when it was recorded stands where the object had it; times tell nothing there, for API servers
+ * tell seconds apart, by clocks of their own, and a pool may have been made later. What was granted, or recorded by an earlier version, has no
+ * place: it was added behind what was there, and stands before what was recorded later only as far as the object had so much there.
  */
+function inOrder(blocks: readonly Stored<"block">[]): readonly Stored<"block">[] {
+  const placeOf = ({ record }: Stored<"block">) => record.place ?? 0;
+  const placed = blocks.filter(({ record }) => record.place !== undefined);
+  const granted = blocks.filter(({ record }) => record.place === undefined).toSorted(byGrant);
+  const ordered: Stored<"block">[] = [];
+  const places = new Set<number>(); // a CIDR of several pieces has one
+  let before = 0; // of those that were granted
+  for (const block of placed.toSorted((a, b) => placeOf(a) - placeOf(b) || byGrant(a, b))) {
+    places.add(placeOf(block));
+    const room = placeOf(block) - (places.size - 1);
+    const earlier = granted.slice(before, room).filter(({ createdAt }) => createdAt <= block.createdAt);
+    ordered.push(...earlier, block);
+    before += earlier.length;
+  }
+  return [...ordered, ...granted.slice(before)];
+}
+
 function byGrant(a: Stored<"block">, b: Stored<"block">): number {
-  const place = ({ record }: Stored<"block">) => record.place ?? 0;
   const base = ({ key }: Stored<"block">) => parseCidr(key)?.base ?? 0n;
-  return a.createdAt - b.createdAt || place(a) - place(b) || (base(a) < base(b) ? -1 : 1);
+  return a.createdAt - b.createdAt || (base(a) < base(b) ? -1 : 1);
 }
 
 /** What an object says that its node has, whoever wrote it there. */
