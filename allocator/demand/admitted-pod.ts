@@ -96,7 +96,7 @@ export async function requestAsAnswered(
 }
 
 /**
- * What a namespace says may have changed since, and does not count: but that Calico and Cilium take the pools of a family which the pod names none
+ * What a namespace says may have changed since, and does not count: but that Calico takes the pools of a family which the pod names none
  * of from there. Those were the pools of what the pod was assigned.
  */
 export function defaultsAsAnswered(
@@ -120,7 +120,9 @@ export function defaultsAsAnswered(
   const others = pooled.filter((one) => familyOf(one) === left.family);
   const pools = new Set(others.flatMap((one) => view.poolOf(one)?.name ?? []));
   // assigned none of the family that it names pools of, it was assigned what it does not ask for, unless that is by name
-  return pools.size === 0 || (others.length === pooled.length && !isByName) ? {} : left.naming([...pools]);
+  return pools.size === 0 || (others.length === pooled.length && !isByName)
+    ? {}
+    : { [left.key]: JSON.stringify([...pools]) };
 }
 
 /** Whether the pod itself asks for its first interface; a MAC address alone asks for nothing, nor does that another system's address is kept. */

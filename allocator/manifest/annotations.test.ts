@@ -355,13 +355,14 @@ describe("Cilium's pools", () => {
     }
   });
 
-  it("are those of the pod, and else of its namespace, family by family", () => {
+  it("are the namespace's for a pod alone that names none, whichever family it names one of", () => {
     const space = { [ANY]: "blue", [V4]: "blue4" };
     for (const [own, others, expected] of [
-      [{ [V4]: "green4" }, space, ["green4/IPv4", "blue/IPv6"]],
-      [{ [V6]: "green6" }, space, ["blue4/IPv4", "green6/IPv6"]],
-      [{ [V6]: "green6" }, { [ANY]: "blue" }, ["blue/IPv4", "green6/IPv6"]],
-      [{ [V4]: "green4" }, { [V6]: "blue6", [ANY]: "blue" }, ["green4/IPv4", "blue6/IPv6"]],
+      [{}, space, ["blue/IPv6", "blue4/IPv4"]],
+      [{ [V4]: "green4" }, space, ["green4/IPv4"]],
+      [{ [V6]: "green6" }, space, ["green6/IPv6"]],
+      [{ [V6]: "green6" }, { [ANY]: "blue" }, ["green6/IPv6"]],
+      [{ [V4]: "green4" }, { [V6]: "blue6", [ANY]: "blue" }, ["green4/IPv4"]],
       [{ [V4]: "green4" }, { [V4]: "blue4" }, ["green4/IPv4"]],
       [{ [ANY]: "green" }, space, ["green"]],
       [{ [ANY]: "green", [V4]: "green4" }, { [V6]: "blue6" }, ["green/IPv6", "green4/IPv4"]],

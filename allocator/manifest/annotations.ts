@@ -7,7 +7,6 @@ import { type Request, requestsAddress, requestsAddressOn } from "../model/addre
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { FIRST_INTERFACE } from "../model/interfaces.ts";
 import { bad, readChoice, readFallback, readFamilies, readTtl, retention } from "./annotation-values.ts";
-import { CILIUM_FAMILY_POOLS, CILIUM_POOL } from "./cilium-pools.ts";
 import type { DialectReader } from "./dialect-values.ts";
 import { isNoRequest, NAMED_ROWS, namedKeysIn, READ_ROWS, type ReadRow } from "./dialects.ts";
 import { withFirstOfFamilies } from "./first-interface-families.ts";
@@ -224,48 +223,26 @@ export function mostEntries(annotations: Labels): number | undefined {
   return most === 0 ? undefined : most;
 }
 
-/** Keys of a system that takes the pool of each family from the pod, and else from its namespace. */
-interface FamilyKeys {
-  readonly of: Readonly<Record<Family, string>>;
-  /** Of a pool for whichever family has no key of its own beside it. */
-  readonly any?: string;
-  readonly valueOf: (pools: readonly string[]) => string;
-}
-
-const BY_FAMILY: readonly FamilyKeys[] = [
-  {
-    of: { IPv4: "cni.projectcalico.org/ipv4pools", IPv6: "cni.projectcalico.org/ipv6pools" },
-    valueOf: (pools) => JSON.stringify(pools),
-  },
-  { of: CILIUM_FAMILY_POOLS, any: CILIUM_POOL, valueOf: ([pool = ""]) => pool },
-];
-
-/** The family whose pool the namespace may name: the pod names one of the other family alone. */
-function familyLeft({ of, any }: FamilyKeys, asked: readonly AnnotationFormat[]): Family | undefined {
-  const isAsked = (key: string) => asked.some((one) => one.key === key);
-  if (any !== undefined && isAsked(any)) return undefined;
-  const left = (["IPv4", "IPv6"] as const).filter((family) => !isAsked(of[family]));
-  return left.length === 1 ? left[0] : undefined;
-}
-
+/** Calico takes the pools of each family from the pod, and else from its namespace. */
 function completes(key: string, asked: readonly AnnotationFormat[]): boolean {
-  return BY_FAMILY.some((keys) => {
-    const family = familyLeft(keys, asked);
-    return family !== undefined && (key === keys.of[family] || key === keys.any);
-  });
+  return CALICO_POOLS.includes(key) && asked.some((one) => CALICO_POOLS.includes(one.key));
 }
 
-/** Of a pod that names pools of one family in such words: the other one, and how its namespace would name pools of that. */
+const FAMILY_OF_KEY: readonly (readonly [string, Family])[] = [
+  ["cni.projectcalico.org/ipv4pools", "IPv4"],
+  ["cni.projectcalico.org/ipv6pools", "IPv6"],
+];
+const CALICO_POOLS: readonly string[] = FAMILY_OF_KEY.map(([key]) => key);
+
+/** Of a pod that names Calico's pools of one family: the key under which its namespace may name those of the other. */
 export function familyOfNamespace(
   annotations: Labels,
-): { readonly family: Family; readonly naming: (pools: readonly string[]) => Labels } | undefined {
+): { readonly key: string; readonly family: Family } | undefined {
   const asked = spoken(annotations, ANNOTATION_FORMATS, "no macs");
-  for (const keys of BY_FAMILY) {
-    const family = familyLeft(keys, asked);
-    if (family !== undefined)
-      return { family, naming: (pools) => ({ [keys.of[family]]: keys.valueOf(pools) }) };
-  }
-  return undefined;
+  const left = FAMILY_OF_KEY.filter(([key]) => completes(key, asked)).filter(
+    ([key]) => !asked.some((one) => one.key === key),
+  );
+  return left.map(([key, family]) => ({ key, family }))[0];
 }
 
 function spoken(

@@ -137,7 +137,8 @@ const CILIUM: readonly DialectRow[] = (
       key: "ipv4-pool",
       on: BOTH,
       example: "green-v4-pool",
-      means: "an IPv4 address of this pool; and none of IPv6, where no key of Cilium's names a pool for it",
+      means:
+        "an IPv4 address of this pool; and none of IPv6, where no key of Cilium's beside it names a pool for that",
       read: readNameOf("IPv4"),
       asks: "pools",
     },

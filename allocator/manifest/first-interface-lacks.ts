@@ -11,7 +11,7 @@ import { familyOfPart } from "./pool-parts.ts";
 
 /**
  * Of a pod with several interfaces such families are in the names of its first one's pools by now (`withFirstOfFamilies`): one of which no pool
- * is named would be passed over. Asked of a pod with its namespace, which may name pools of the family (Calico, Cilium).
+ * is named would be passed over. Asked of a pod with its namespace, which may name pools of the family (Calico).
  */
 export function lackingOfFirst(
   { families, interfacePools }: Request,
