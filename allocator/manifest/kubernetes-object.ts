@@ -7,7 +7,7 @@ import type { PodState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodMetadata, PodOwner } from "../model/identity.ts";
 import { mostEntries, readRequest } from "./annotations.ts";
 import { Fields, isName } from "./fields.ts";
-import { reservedOrdinalsOf } from "./reserved-ordinals.ts";
+import { leavesOutOrdinals, reservedOrdinalsOf } from "./reserved-ordinals.ts";
 
 export { Fields, isName };
 
@@ -111,7 +111,7 @@ export function workloadState(object: KubeObject): WorkloadState {
   const { namespace, name, uid } = object.metadata;
   const template = object.spec.at("template");
   const annotations = template.at("metadata").texts("annotations");
-  const reserved = reservedOrdinalsOf(object.spec);
+  const reserved = leavesOutOrdinals(object) ? reservedOrdinalsOf(object.spec) : [];
   return {
     ...{ apiVersion, kind, namespace, name, uid, annotations },
     replicas: object.spec.count(kind === "Job" ? "completions" : "replicas", 1),

@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { granted } from "../../test/support/fixtures.ts";
 import { endOfOrdinals, isInOrdinals, ordinalFrom, ordinalsOf } from "../model/ordinals.ts";
 import { Fields } from "./fields.ts";
-import { reservedOrdinalsOf } from "./reserved-ordinals.ts";
+import { readObject, workloadState } from "./kubernetes-object.ts";
+import { MAX_RESERVED_ORDINALS, reservedOrdinalsOf } from "./reserved-ordinals.ts";
 
 const set = (reserveOrdinals: unknown, replicas: number, start = 0) => ({
   ...{ replicas, start },
@@ -59,7 +61,7 @@ describe("ordinals that OpenKruise leaves out", () => {
 
   it("are looked at one in a few for each ordinal that is asked about, however many they are", () => {
     const reserved = reservedOrdinalsOf(
-      new Fields({ reserveOrdinals: Array.from({ length: 100_000 }, (_, n) => 2 * n + 1) }),
+      new Fields({ reserveOrdinals: Array.from({ length: MAX_RESERVED_ORDINALS }, (_, n) => 2 * n + 1) }),
     );
     let looks = 0;
     const counted = new Proxy(reserved, {
@@ -68,16 +70,35 @@ describe("ordinals that OpenKruise leaves out", () => {
         return Reflect.get(target, key, receiver);
       },
     });
-    const of = { start: 0, replicas: 50_001, reserved: counted };
+    const of = { start: 0, replicas: MAX_RESERVED_ORDINALS + 1, reserved: counted };
     for (const [ordinal, isIn, next] of [
-      [100_000, true, 100_000],
-      [99_999, true, 100_000],
-      [100_001, false, undefined],
+      [8_192, true, 8_192],
+      [8_191, true, 8_192],
+      [8_193, false, undefined],
     ] as const) {
       assert.equal(isInOrdinals(of, ordinal), isIn);
       assert.equal(ordinalFrom(of, ordinal), next);
     }
     assert.ok(looks < 500, `${looks} looks`);
+  });
+
+  it("are read of its StatefulSet alone", () => {
+    const reservedOf = (apiVersion: string, kind: string) =>
+      workloadState(granted(readObject({ apiVersion, kind, spec: { reserveOrdinals: [1] } }))).reserved;
+    assert.deepEqual(reservedOf("apps.kruise.io/v1alpha1", "StatefulSet"), [{ from: 1, to: 1, before: 0 }]);
+    for (const [apiVersion, kind] of [
+      ["apps/v1", "StatefulSet"],
+      ["apps.kruise.io/v1alpha1", "CloneSet"],
+      ["batch/v1", "Job"],
+      ["", "StatefulSet"],
+    ] as const)
+      assert.equal(reservedOf(apiVersion, kind), undefined, `${kind} of ${apiVersion}`);
+  });
+
+  it("are as many as are read, whatever else is listed", () => {
+    const every = Array.from({ length: MAX_RESERVED_ORDINALS }, (_, n) => 2 * n);
+    const more = { reserveOrdinals: [...every, 1, 3, 5] };
+    assert.deepEqual(reservedOrdinalsOf(new Fields(more)), set(every, 1).reserved);
   });
 
   it("are left out as OpenKruise does, whatever they are", () => {

@@ -1,13 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ReservedOrdinals } from "../model/ordinals.ts";
+import { groupOf } from "../model/workload-kinds.ts";
 import type { Fields } from "./fields.ts";
 
+const FIELD = "reserveOrdinals";
 /** "7", or "3-5" for all from 3 to 5. */
 const HOLE = /^(\d{1,9})(?:-(\d{1,9}))?$/;
 
-/** What OpenKruise's StatefulSet leaves out (`spec.reserveOrdinals`, numbers and ranges): in order, and apart from each other. */
+interface Workload {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** Each review and each pass of the garbage collector reads them; an object has room for hundreds of thousands. */
+export const MAX_RESERVED_ORDINALS = 4096;
+
+/** Kubernetes' own StatefulSet has no such field, so that whatever an object of another kind says there means nothing. */
+export function leavesOutOrdinals({ apiVersion, kind }: Workload): boolean {
+  return kind === "StatefulSet" && groupOf(apiVersion) === "apps.kruise.io";
+}
+
+/** Of one that has more entries than are read. */
+export function warningsOfUnreadOrdinals(workload: Workload & { readonly spec: Fields }): readonly string[] {
+  if (!leavesOutOrdinals(workload) || workload.spec.list(FIELD).length <= MAX_RESERVED_ORDINALS) return [];
+  return [
+    `spec.${FIELD} has more than ${MAX_RESERVED_ORDINALS} entries: berth counts the others as if they were not there; write ranges, such as "3-5"`,
+  ];
+}
+
+/**
+ * What OpenKruise's StatefulSet leaves out (`spec.reserveOrdinals`, numbers and ranges): in order, and apart from each other. Entries
+ * beyond MAX_RESERVED_ORDINALS count as if they were not there.
+ */
 export function reservedOrdinalsOf(spec: Fields): readonly ReservedOrdinals[] {
-  const said = spec.list("reserveOrdinals").flatMap((entry) => {
+  const entries = spec.list(FIELD).slice(0, MAX_RESERVED_ORDINALS);
+  const said = entries.flatMap((entry) => {
     const [, from, to = from] = HOLE.exec(String(entry)) ?? [];
     return from === undefined || Number(to) < Number(from) ? [] : [{ from: Number(from), to: Number(to) }];
   });

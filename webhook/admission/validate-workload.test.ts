@@ -245,6 +245,17 @@ describe("a StatefulSet", () => {
     assert.deepEqual(await world.holdings(), {});
   });
 
+  it("of OpenKruise's that leaves out more ordinals than are read is told so", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const reserveOrdinals = Array.from({ length: 4097 }, (_, n) => 2 * n);
+    const listed = set(2, { "berth.dev/pools": "db" }, { reserveOrdinals });
+    assert.equal(await said(world, listed), ""); // a field that Kubernetes' own does not have
+    assert.match(
+      await said(world, { ...listed, apiVersion: "apps.kruise.io/v1beta1" }),
+      /^spec\.reserveOrdinals has more than 4096 entries: .* not there; write ranges, such as "3-5"$/,
+    );
+  });
+
   it("reserves nothing for pods that are let through untouched", async () => {
     await using world = await openWorld({ pools: POOLS });
     const template = { metadata: { annotations: LIST }, spec: { hostNetwork: true } };

@@ -23,6 +23,7 @@ import {
   requestsOfSystem,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
+import { warningsOfUnreadOrdinals } from "../../allocator/manifest/reserved-ordinals.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
@@ -254,7 +255,11 @@ async function consider(
     ? { kind: "named", claim: `${owner.name}-0`, identity: { ...owner, ordinal: 0 } }
     : { kind: "set", workload: owner.name, identity: owner };
   const pods = { podIdentity, owner, request: template.request };
-  return [...warnings, ...(isStatefulSet ? notKept(pods) : []), ...cappedTtl(admission.context.view, pods)];
+  return [
+    ...warnings,
+    ...(isStatefulSet ? [...notKept(pods), ...warningsOfUnreadOrdinals(object)] : []),
+    ...cappedTtl(admission.context.view, pods),
+  ];
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
