@@ -31,12 +31,24 @@ export function readAuthorities(text: string): X509Certificate[] {
   }
   return starts.map((start, n) => {
     const certificate = readCertificate(text.slice(start, starts[n + 1]), `certificate ${n + 1} of ${count}`);
-    if (certificate.ca) return certificate;
+    if (certificate.ca || isOwnIssuer(certificate)) return certificate;
     throw new BerthError(
       "CERTIFICATE_INVALID",
       `certificate ${n + 1} of ${count} is not that of an authority`,
     );
   });
+}
+
+/**
+ * Signed by itself: OpenSSL trusts it without basicConstraints too, as those of version 1 are, and the only client of one that may sign
+ * no others is itself. `checkIssued` would ask its keyUsage for the right to sign.
+ */
+function isOwnIssuer(certificate: X509Certificate): boolean {
+  try {
+    return certificate.subject === certificate.issuer && certificate.verify(certificate.publicKey);
+  } catch {
+    return false;
+  }
 }
 
 /** One text with all of them, as `parseBundle` reads it; always the same for the same. */
