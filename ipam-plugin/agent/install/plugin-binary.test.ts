@@ -5,6 +5,7 @@ import { once } from "node:events";
 import {
   chmod,
   copyFile,
+  link,
   lstat,
   mkdir,
   mkdtemp,
@@ -169,9 +170,11 @@ describe("other names of the plugin", () => {
   it("leave the plugin as it is when another's installer writes over them, and each other", async () => {
     await install();
     await symlink("berth", join(host, "antrea")); // as it was made before
-    await alias(false, "whereabouts", "antrea", "static");
+    await link(join(host, "berth"), join(host, "spiderpool")); // by hand
+    await alias(false, "whereabouts", "antrea", "static", "spiderpool");
     // as `cp` does, which opens what is there
-    for (const name of ["whereabouts", "antrea"]) await writeFile(join(host, name), "#!theirs\n");
+    for (const name of ["whereabouts", "antrea", "spiderpool"])
+      await writeFile(join(host, name), "#!theirs\n");
     assert.deepEqual([await textOf("berth"), await textOf("static")], [NEW, NEW]);
   });
 

@@ -91,7 +91,8 @@ async function isInstalled(
     });
     return false;
   }
-  const isLink = (await lstat(path)).isSymbolicLink();
+  const found = await lstat(path);
+  const isLink = found.isSymbolicLink() || found.nlink > 1;
   if (isOurs && !isLink && (await isThere(path, { content, mode: EXECUTABLE }))) return false;
   if (!isOurs) await putAside(path, log);
   await writeDurably(path, content, EXECUTABLE);
