@@ -8,8 +8,6 @@ import { ask, NodeWorld, podOf } from "../../testing/node-world.ts";
 const ORDINAL = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
 const NOT_BOUND =
   "CLAIM_BUSY: claim shop/mysql-0 is kept for Pod mysql-0, and pod shop/mysql-0 was created without a review by Berth: it is bound to the pod once a Berth webhook runs; try again";
-const NOT_GIVEN =
-  "CLAIM_BUSY: claim shop/mysql-0 is kept for StatefulSet mysql, ordinal 0, and pod shop/mysql-0 was created without a review by Berth: delete the pod once a Berth webhook runs, so that it is created again with the claim's address";
 
 describe("a pod that asks for nothing and may not have been reviewed", () => {
   let node: NodeWorld;
@@ -43,11 +41,14 @@ describe("a pod that asks for nothing and may not have been reviewed", () => {
     assert.equal(await node.said(ask("mysql-0")), NOT_BOUND);
   });
 
-  it("gets no other address than its ordinal's, which its namespace may ask for", async () => {
-    await change({ identity: ORDINAL });
-    assert.equal(await node.said(ask("mysql-0")), NOT_GIVEN);
-    await change({ identity: ORDINAL, retained: { since: 0, because: "scaled" } });
-    assert.equal(await node.said(ask("mysql-0")), "unclaimed", "nobody wants the ordinal");
+  it("waits for its ordinal's claim only where that was made by hand", async () => {
+    await change({ identity: ORDINAL, handMade: true });
+    assert.match(await node.said(ask("mysql-0")), /^CLAIM_BUSY: claim shop\/mysql-0 is kept for StatefulSet/);
+    // a pod had it before
+    await node.bind("mysql-0", "uid-before");
+    await node.hear("mysql-0");
+    await change({ identity: ORDINAL, handMade: false });
+    assert.equal(await node.said(ask("mysql-0")), "unclaimed");
   });
 
   it("is refused before anything is loaded, too", async () => {
@@ -69,6 +70,7 @@ describe("a pod that asks for nothing and may not have been reviewed", () => {
       { handMade: true, binding: { token: "", podName: "b", podUID: "u", node: "x", since: 0 } },
     ],
     ["for another interface", { handMade: true, interface: "net1" }],
+    ["of its ordinal, whose template may have stopped asking", { identity: ORDINAL }],
     ["that is a slot", { handMade: true, identity: { ...ORDINAL, kind: "Deployment", slot: 0 } }],
   ] as const) {
     it(`does without a claim ${what}`, async () => {
