@@ -57,6 +57,15 @@ describe("a pod that asks for nothing and may not have been reviewed", () => {
     assert.equal(await node.said(ask("mysql-0", { annotations: {} })), NOT_BOUND);
   });
 
+  it("needs no API server where it is seen to be up, or to be one that no review reaches", async () => {
+    await change({ handMade: true });
+    node.fault = new BerthError("STORE_UNAVAILABLE", "no answer");
+    node.see(podOf("mysql-0", { up: true }));
+    assert.equal(await node.said(ask("mysql-0")), "unclaimed");
+    node.see(podOf("mysql-0", { annotations: { "kubernetes.io/config.mirror": "x" } }));
+    assert.equal(await node.said(ask("mysql-0")), "unclaimed");
+  });
+
   it("gets no address while the API server does not say whether there is a claim", async () => {
     node.fault = new BerthError("STORE_UNAVAILABLE", "no answer");
     await assert.rejects(node.said(ask("mysql-0")), node.fault);

@@ -103,7 +103,8 @@ export class NodeClaims implements ClaimSource {
   /** The review that would have told the pod of a claim may have been left out: then the store says whether there is one. */
   async #unlessKept(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
     const { view, livePod, storedClaim } = this.#options;
-    if (storedClaim === undefined) return NO_CLAIM;
+    // one that has its address anyway does not depend on the API server
+    if (storedClaim === undefined || isPastReview(view.pod(request.pod))) return NO_CLAIM;
     const kept = (await storedClaim(podKey(request.pod)))?.record;
     if (kept === undefined || !isKeptFor(request, kept)) return NO_CLAIM;
     if (isPastReview(view.pod(request.pod) ?? (await livePod(request.pod)))) return NO_CLAIM;
