@@ -220,8 +220,8 @@ describe("lookAt", () => {
 
   it("binds on the nodes of an address's pool, and waits on any other, whose labels are known", async () => {
     const spec = { ...DB_POOL.spec, nodeSelector: { matchLabels: { zone: "a" } } };
-    const on = async (labels: Record<string, string> | undefined, claim = claimRecord()) =>
-      await decideBinding(POD, {
+    const on = async (labels: Record<string, string> | undefined, claim = claimRecord(), pod = POD) =>
+      await decideBinding(pod, {
         view: viewOf({ claims: [claim], pools: [{ ...DB_POOL, spec }] }),
         nodeLabels: (node) => (node === "x" ? labels : undefined),
         cachedEvidence: async () => NONE,
@@ -240,6 +240,11 @@ describe("lookAt", () => {
     );
     const bound = claimRecord({ binding: bindingTo("mysql-0", "x", { podUID: "u1" }) });
     assert.equal((await on({ zone: "b" }, bound)).kind, "settled", "what it has it keeps");
+    const upWith = async (addresses: string) =>
+      (await on({ zone: "b" }, claimRecord(), { ...POD, up: true, addresses })).kind;
+    assert.equal(await upWith("10.20.0.70"), "due", "it is up with it");
+    assert.equal(await upWith("fd00::1,10.20.0.70"), "due", "beside another");
+    assert.equal(await upWith("172.31.9.9"), "waits", "it is up with an address from elsewhere");
   });
 
   it("says who is to be bound with what, and by what it was seen", async () => {

@@ -21,7 +21,7 @@ import {
 } from "../../../allocator/manifest/pod-claim.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { Dialects } from "../../../allocator/model/dialect.ts";
-import { formatHolding } from "../../../allocator/model/interfaces.ts";
+import { formatHolding, parseAddresses } from "../../../allocator/model/interfaces.ts";
 import { keptForOtherNodes } from "../../../allocator/planning/node-fit.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -85,20 +85,30 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   return afterMs > 0 ? { kind: "early", claim, afterMs } : { kind: "due", claim, target };
 }
 
-/** A pod that passed no review may be on any node: where an address is not routed, nobody would reach it there. */
+/**
+ * A pod that passed no review may be on any node: where an address is not routed, nobody would reach it there. One that has the address
+ * keeps it, whatever labels were changed, and its claim must tell of it.
+ */
 function onNodeOfNoPool(
   claim: Claim,
-  { node, namespace }: ObservedPod,
+  pod: ObservedPod,
   { view, nodeLabels }: DecisionInput,
 ): Refusal | undefined {
+  const { node, namespace } = pod;
   const labels = nodeLabels?.(node);
-  if (labels === undefined) return undefined;
+  if (labels === undefined || isUpWith(claim, pod)) return undefined;
   for (const address of claim.addresses) {
     const pool = view.poolOf(address);
     if (pool !== undefined && !matches(pool.spec.nodeSelector, labels))
       return keptForOtherNodes(pool, address, { namespace, node });
   }
   return undefined;
+}
+
+/** One of them is enough: its status tells those of its first interface alone, and a sandbox has all or none. */
+function isUpWith(claim: Claim, { up, addresses = "" }: ObservedPod): boolean {
+  const had = new Set(parseAddresses(addresses.split(",")).addresses);
+  return up && claim.addresses.some((address) => had.has(address));
 }
 
 function hasClaim(ref: ClaimRef, view: DecisionInput["view"]): boolean {
