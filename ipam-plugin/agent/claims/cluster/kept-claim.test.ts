@@ -7,7 +7,7 @@ import { ask, NodeWorld, podOf } from "../../testing/node-world.ts";
 
 const ORDINAL = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
 const NOT_BOUND =
-  "CLAIM_BUSY: claim shop/mysql-0 is kept for Pod mysql-0, and pod shop/mysql-0 was created without a review by Berth: it is bound to the pod once a Berth webhook runs; try again";
+  "CLAIM_BUSY: claim shop/mysql-0 is kept for Pod mysql-0, and pod shop/mysql-0 was created without a review by Berth: it is bound to the pod once a Berth webhook runs, if the pod's node is one of its pool's; else delete the pod, so that it is created again; try again";
 
 describe("a pod that asks for nothing and may not have been reviewed", () => {
   let node: NodeWorld;

@@ -35,11 +35,12 @@ export function isPastReview(pod: NodePod | undefined): boolean {
   return pod?.up === true || pod?.annotations[MIRROR_POD_ANNOTATION] !== undefined;
 }
 
-/** The pod is not bound to the claim yet. */
+/** The pod is not bound to the claim yet, and never will be on a node that the claim's pool is not for: nodes' labels are not known here. */
 export function notReviewed({ pod }: AttachRequest, claim: Claim): Refusal {
   const key = claimKey(claim);
   const whose = `claim ${key} is kept for ${describeIdentity(claim.identity)}`;
-  const wayOut = "it is bound to the pod once a Berth webhook runs; try again";
+  const wayOut =
+    "it is bound to the pod once a Berth webhook runs, if the pod's node is one of its pool's; else delete the pod, so that it is created again; try again";
   const words = `${whose}, and pod ${podKey(pod)} was created without a review by Berth: ${wayOut}`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: pod.name });
 }
