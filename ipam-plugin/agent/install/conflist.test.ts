@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import {
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -247,6 +258,27 @@ describe("the conflist", () => {
       "info: conflist written",
       "warn: the conflist of the former name was changed since it was written, and stays",
     ]);
+  });
+
+  it("is not written before it is remembered that it is the agent's", async () => {
+    ready = true;
+    await mkdir(join(folder, "conflist.json"));
+    await start();
+    await look();
+    assert.deepEqual(await readdir(host), []);
+    await rm(join(folder, "conflist.json"), { recursive: true });
+    await look();
+    assert.equal(await written(), conflist("one"));
+  });
+
+  it("leaves no temporary file of a crash, of its own or of its record", async () => {
+    const left = [join(host, `.${NAME}.x.tmp`), join(folder, ".conflist.json.x.tmp")];
+    for (const path of left) {
+      await writeFile(path, "");
+      await utimes(path, 0, 0);
+    }
+    await start();
+    assert.deepEqual(left.filter(existsSync), []);
   });
 
   it("stays while the mounted file is away", async () => {

@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { isObject } from "../../../allocator/base/validation.ts";
-import { removeFormer } from "./former-conflist.ts";
+import { remember, removeFormer } from "./former-conflist.ts";
 import { conflistPath, type Installation, installConflist, prepareConflist } from "./plugin-binary.ts";
 import { fillPodCidrs, needsPodCidr } from "./pod-cidr.ts";
 
@@ -150,7 +150,7 @@ export class Conflist {
   }
 
   async #write(): Promise<void> {
-    const { isReady, log, node, podCidrs, nodeUID, from, ...place } = this.#options;
+    const { isReady, log, node, podCidrs, nodeUID, from, record, folder } = this.#options;
     const wanted = this.#wanted;
     if (wanted === undefined || !isReady()) return;
     const hasPlaces = needsPodCidr(wanted);
@@ -158,9 +158,11 @@ export class Conflist {
     const owner = hasPlaces ? nodeUID() : undefined;
     if (wanted === this.#written && (owner === undefined || owner === this.#writtenOf)) return;
     const text = hasPlaces ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
+    const next = { name: basename(from), text };
+    await remember(next, record);
     const isNew = await installConflist(this.#options, text);
     if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
-    await removeFormer({ name: basename(from), text }, { ...place, log });
+    await removeFormer(next, { folder, record, log });
     this.#written = wanted;
     this.#writtenOf = owner;
   }

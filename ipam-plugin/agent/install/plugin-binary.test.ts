@@ -124,7 +124,12 @@ describe("the plugin's installation", () => {
         await words(install(join(folder, "none"))),
         await words(install(undefined, join(folder, "none"))),
         await words(install(undefined, join(folder, "built"))),
-        await words(prepareConflist({ from: "/cm/a.conflist", folder: join(folder, "none") }, clock)),
+        await words(
+          prepareConflist(
+            { from: "/cm/a.conflist", folder: join(folder, "none"), record: join(folder, "a.json") },
+            clock,
+          ),
+        ),
       ],
       [
         "CONFIG_INVALID: BERTH_CNI_BINARY /none cannot be read: ENOENT: no such file or directory, open '/none'",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { access, constants, link, lstat, readFile, rm, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { createDurably, removeLeftovers, writeDurably } from "../../../system/durable-file.ts";
@@ -128,12 +128,21 @@ export function conflistPath({ from, folder }: Installation): string {
   return join(folder, basename(from));
 }
 
-/** Finds out what would keep the conflist from being written once the agent is ready. Throws as installPlugin. */
-export async function prepareConflist(conflist: Installation, clock: Pick<Clock, "now">): Promise<void> {
+/**
+ * Finds out what would keep the conflist from being written once the agent is ready, and removes what a crash left beside it and beside
+ * the agent's record of it. Throws as installPlugin.
+ */
+export async function prepareConflist(
+  conflist: Installation & { readonly record: string },
+  clock: Pick<Clock, "now">,
+): Promise<void> {
+  const before = clock.now() - LEFTOVER_MS;
   await withFolder("BERTH_CNI_CONF", conflist.folder, async () => {
-    await removeLeftovers(conflistPath(conflist), clock.now() - LEFTOVER_MS);
+    await removeLeftovers(conflistPath(conflist), before);
     await access(conflist.folder, constants.W_OK | constants.X_OK);
   });
+  const { record } = conflist;
+  await withFolder("BERTH_DATA", dirname(record), () => removeLeftovers(record, before));
 }
 
 /**
