@@ -5,7 +5,7 @@ import { inParallel } from "../base/parallel.ts";
 import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { ownReader } from "../demand/foreign-pools.ts";
-import { release, withLastPod } from "../lifecycle/release.ts";
+import { hasToCool, release, withLastPod } from "../lifecycle/release.ts";
 import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
 import { type Marked, RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";
@@ -211,7 +211,7 @@ export class GarbageCollector {
   async judgeClaim(hint: Stored<"claim">): Promise<RetentionDecision> {
     if (!this.#mayWrite()) return { kind: "keep" };
     if (hint.record.releasing === true) {
-      if (isKeptByOthers(hint.record) && !this.#isRelyingOn(hint.record)) return { kind: "keep" };
+      if (isKeptByOthers(hint.record) && !hasToCool(this.#context, hint.record)) return { kind: "keep" };
       const seen = await this.#context.store.get("claim", hint.key);
       if (seen?.record.releasing === true) await release(this.#context, seen);
       return { kind: "keep" };
@@ -225,14 +225,6 @@ export class GarbageCollector {
     const verdict = this.#limits.judge(seen, again);
     await this.#carryOut(seen, verdict);
     return verdict;
-  }
-
-  /** Something of it does not cool yet. What the view shows later is met by a later pass. */
-  #isRelyingOn({ addresses, nonce }: Claim): boolean {
-    return addresses.some((address) => {
-      const reservation = this.#context.view.reservation(address)?.record;
-      return reservation?.nonce === nonce && reservation.releasedAt === undefined;
-    });
   }
 
   async #carryOut(seen: Stored<"claim">, verdict: RetentionDecision): Promise<void> {
