@@ -17,6 +17,7 @@ import type { ControllerDeps } from "../controller.ts";
 import { startBinder } from "./controller.ts";
 
 const STEP_MS = 250;
+const WATCHED_MS = 120_000;
 const IPS = { "berth.dev/ips": "10.20.0.70" };
 
 /** A pod that was admitted with an address, is not scheduled, and has lost the claim to another namespace. */
@@ -63,12 +64,42 @@ async function cool(world: World, n: number): Promise<void> {
   await world.settle();
 }
 
-/** What the leader told within that time, and how often it asked the API server for the pod. */
+type Labels = Readonly<Record<string, string>>;
+type NodeHandler = (name: string, now: unknown, before: unknown) => void;
+
+/** The only node, whose labels are changed. */
+class FakeNode {
+  readonly #name: string;
+  readonly #nodes: Map<string, unknown>;
+  readonly #handlers: NodeHandler[] = [];
+
+  constructor(name: string, labels: Labels) {
+    this.#name = name;
+    this.#nodes = new Map([[name, { fenced: false, labels }]]);
+  }
+
+  get watch() {
+    const onChange = (handler: NodeHandler) => {
+      this.#handlers.push(handler);
+      return () => {};
+    };
+    return { ...watching(this.#nodes), onChange };
+  }
+
+  label(labels: Labels): void {
+    const before = this.#nodes.get(this.#name);
+    const now = { fenced: false, labels };
+    this.#nodes.set(this.#name, now);
+    for (const handler of this.#handlers) handler(this.#name, now, before);
+  }
+}
+
+/** What the leader told in that time, and how often it asked the API server for the pod. */
 async function watched(
   world: World,
   object: Json,
-  ms: number,
   eachSecond: (second: number) => Promise<void> = async () => {},
+  nodes: unknown = watching(new Map()),
 ): Promise<{ told: string[]; asked: number }> {
   const told: string[] = [];
   let asked = 0;
@@ -78,7 +109,7 @@ async function watched(
     return { status: 200, body: object };
   };
   const seen = observedPod(object as unknown as KubeItem);
-  const watches = { pods: watching(new Map([["shop/x", seen]])), nodes: watching(new Map()) };
+  const watches = { pods: watching(new Map([["shop/x", seen]])), nodes };
   const inventory = {
     pod: async () => seen,
     workload: async () => undefined,
@@ -93,7 +124,7 @@ async function watched(
     events: { record: ({ reason, note }: EventInput) => void told.push(`${reason}: ${note}`) },
   };
   const binder = startBinder(deps as unknown as ControllerDeps);
-  for (let passed = 0; passed < ms; passed += STEP_MS) {
+  for (let passed = 0; passed < WATCHED_MS; passed += STEP_MS) {
     for (let turn = 0; turn < 10; turn++) await nextTurn();
     if (passed % 1_000 === 0) await eachSecond(passed / 1_000);
     world.clock.advance(STEP_MS);
@@ -107,7 +138,7 @@ describe("the binder, of a pod whose claim is gone and its address another's", (
     const pools = [{ ...DB_POOL, spec: { ...DB_POOL.spec, cooldown: "0s" } }];
     await using world = await openWorld({ pools, clock: new ManualClock() });
     const object = await robbed(world);
-    const { told, asked } = await watched(world, object, 120_000);
+    const { told, asked } = await watched(world, object);
     assert.equal(told.length, 1, told.join("\n"));
     assert.match(
       String(told[0]),
@@ -127,9 +158,50 @@ describe("the binder, of a pod whose namespace is at its limit", () => {
     const pools = [{ ...DB_POOL, spec: limited }];
     await using world = await openWorld({ pools, clock: new ManualClock() });
     const object = await atItsLimit(world);
-    const { told, asked } = await watched(world, object, 120_000, (second) => cool(world, 10 + second));
+    const { told, asked } = await watched(world, object, (second) => cool(world, 10 + second));
     assert.ok(told.length > 0 && told.length <= 3, told.join("\n"));
     assert.match(String(told[0]), /^LimitReached: namespace shop holds 0 addresses of pool "db"/);
     assert.ok(asked < 20, `asked ${asked} times`);
+  });
+});
+
+describe("the binder, of a pod on a node that its claim's pool is not for", () => {
+  const forZone = (zone: string) => ({
+    ...DB_POOL,
+    spec: { ...DB_POOL.spec, nodeSelector: { matchLabels: { zone } } },
+  });
+
+  /** When the pod, on a node of zone b, is bound to the claim of a pool for zone a, which changes after 100 s. */
+  async function boundAfter(change: (world: World, node: FakeNode) => Promise<void>): Promise<number> {
+    await using world = await openWorld({ pools: [forZone("a")], clock: new ManualClock() });
+    const object = pod("x", { annotations: IPS });
+    const made = applied(object, await send(world, "/mutate/pods", object));
+    await world.settle();
+    const server = { uid: "ux", resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" };
+    const spec = { ...(made["spec"] as Json), nodeName: "n" };
+    const scheduled = { ...made, spec, metadata: { ...(made["metadata"] as Json), ...server } };
+    const node = new FakeNode("n", { zone: "b" });
+    let at = Number.NaN;
+    const look = async (second: number) => {
+      if (second === 100) await change(world, node);
+      const [claim] = await world.all("claim");
+      if (Number.isNaN(at) && claim?.record.binding?.node === "n") at = second;
+    };
+    await watched(world, scheduled, look, node.watch);
+    return at;
+  }
+
+  it("binds it as soon as the node has the label", async () => {
+    assert.equal(await boundAfter(async (_, node) => node.label({ zone: "a" })), 101);
+  });
+
+  it("binds it as soon as the pool is for the node", async () => {
+    const changed = async (world: World) => {
+      const [pool] = await world.all("pool");
+      assert.ok(pool !== undefined);
+      await world.realStore.replace("pool", pool, forZone("b"));
+      await world.settle();
+    };
+    assert.equal(await boundAfter(changed), 101);
   });
 });

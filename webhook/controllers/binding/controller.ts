@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import { BerthError, isRefusal, messageOf, type Refusal } from "../../../allocator/base/errors.ts";
 import { type BindTarget, bind } from "../../../allocator/lifecycle/bind.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
+import type { PoolRecord } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
@@ -76,6 +78,7 @@ class Binder implements Controller {
       watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
       watches.nodes.onChange((name, now, before) => this.#nodeChanged(name, now, before)),
       cache.onChange("claim", (key, now, before) => this.#claimChanged(key, now?.record, before?.record)),
+      cache.onChange("pool", (_, now, before) => this.#poolChanged(now?.record, before?.record)),
       leadership.onGain(() => this.#addAll()),
     ];
     this.#ended = this.#run();
@@ -112,8 +115,15 @@ class Binder implements Controller {
 
   /** Nodes change every few seconds, and hardly ever in this. */
   #nodeChanged(name: string, now: ObservedNode | undefined, before: ObservedNode | undefined): void {
+    if (!isDeepStrictEqual(now?.labels, before?.labels)) this.#wakeWaiters(({ node }) => node === name);
     if (now !== undefined && now.fenced === (before?.fenced ?? false)) return;
     for (const { key } of this.#deps.cache.claimsOnNode(name)) this.#wakeWaitersOf(key);
+  }
+
+  /** Which nodes a pool is for. */
+  #poolChanged(now: PoolRecord | undefined, before: PoolRecord | undefined): void {
+    if (!isDeepStrictEqual(now?.spec.nodeSelector, before?.spec.nodeSelector))
+      this.#wakeWaiters(({ node }) => node !== "");
   }
 
   #claimChanged(key: string, now: Claim | undefined, before: Claim | undefined): void {
@@ -126,6 +136,13 @@ class Binder implements Controller {
 
   #wakeWaitersOf(claim: string): void {
     for (const pod of this.#waiters.of(claim)) this.#queue.add(pod);
+  }
+
+  #wakeWaiters(isMeant: (pod: ObservedPod) => boolean): void {
+    for (const key of this.#waiters.all()) {
+      const pod = this.#deps.watches.pods.get(key);
+      if (pod !== undefined && isMeant(pod)) this.#queue.add(key);
+    }
   }
 
   async #work(key: string): Promise<Outcome> {

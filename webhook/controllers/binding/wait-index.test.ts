@@ -11,6 +11,7 @@ describe("Waiters", () => {
     assert.deepEqual(waiters.of("shop/one"), ["shop/a"]);
     assert.deepEqual(waiters.of("shop/two"), ["shop/a", "shop/b"]);
     assert.deepEqual(waiters.of("shop/three"), []);
+    assert.deepEqual(waiters.all(), ["shop/a", "shop/b"]);
   });
 
   it("knows only what a pod waits for now", () => {

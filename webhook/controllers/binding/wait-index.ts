@@ -21,6 +21,11 @@ export class WaitIndex {
     this.#claims.delete(pod);
   }
 
+  /** Each pod that waits for some claim. */
+  all(): readonly string[] {
+    return [...this.#claims.keys()];
+  }
+
   of(claim: string): readonly string[] {
     return [...(this.#pods.get(claim) ?? [])];
   }
