@@ -4,7 +4,6 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
@@ -27,6 +26,7 @@ import {
   unlessDenied,
   warnOfPods,
 } from "./claim-to-release.ts";
+import { freeFrom, SEEN_MS } from "./free-from.ts";
 import { handOver } from "./hand-over.ts";
 
 /** `berthctl release` */
@@ -122,9 +122,8 @@ async function releaseOne(
 
 async function releasedNow(context: Context, backend: Backend, claim: Claim): Promise<Released> {
   const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
-  for (const address of claim.addresses) {
-    free.set(address, await freeFrom(context, address));
-  }
+  const until = context.clock.monotonic() + (backend.place === "cluster" ? SEEN_MS : 0);
+  for (const address of claim.addresses) free.set(address, await freeFrom(context, address, until));
   return await releasedClaim(backend, claim, free);
 }
 
@@ -142,18 +141,6 @@ async function releasedClaim(backend: Backend, claim: Claim, free: Released["fre
   const isWanted = wantedBy !== undefined && backend.place === "cluster";
   const isMadeAgain = isWanted || (pods?.asking ?? []).length > 0;
   return { kind: "released", claim, free, pods, wantedBy, isMadeAgain };
-}
-
-/** Undefined: Berth has yet to see to it, or this user may not read reservations. */
-async function freeFrom(
-  { store, view, clock }: Context,
-  address: Claim["addresses"][number],
-): Promise<number | undefined> {
-  const records = new AllowedRecords(store);
-  const reservation = (await records.get("reservation", address))?.record;
-  if (reservation === undefined) return records.hides("reservation") ? undefined : clock.now();
-  const { releasedAt } = reservation;
-  return releasedAt === undefined ? undefined : releasedAt + cooldownOf(view, reservation);
 }
 
 function printReleased(
