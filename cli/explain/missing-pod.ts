@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Backend } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 
-type Known = Pick<Backend, "place" | "store" | "claims">;
+type Known = Pick<Backend, "place" | "store" | "claims"> & { readonly world: Pick<ClusterState, "workload"> };
+
+/** What a StatefulSet calls its pods. */
+const OF_ORDINAL = /^(.+)-(0|[1-9][0-9]{0,8})$/;
 
 /** Of a pod that is not there, in words. Nobody needs to apply pods to a data folder, and etcd has none: their claims are there all the same. */
 export async function missingPod(backend: Known, pod: ClaimKey): Promise<string> {
   const list = backend.place === "cluster" ? "kubectl get pods -A" : "berthctl get pods -A";
   const claim = await claimWords(backend, pod);
-  return `there is no pod ${claimKey(pod)}; see what there is with: ${list}${claim}`;
+  const set = backend.place === "cluster" ? await setWords(backend, pod) : "";
+  return `there is no pod ${claimKey(pod)}${set}; see what there is with: ${list}${claim}`;
+}
+
+/** Why a pod that a StatefulSet wants is not made, its events say. */
+async function setWords({ world }: Known, { namespace, name }: ClaimKey): Promise<string> {
+  const [, set = "", ordinal] = OF_ORDINAL.exec(name) ?? [];
+  if (ordinal === undefined) return "";
+  const ref = { apiVersion: "apps/v1", kind: "StatefulSet", namespace, name: set };
+  const found = await ifAllowed(() => world.workload(ref));
+  if (typeof found !== "object" || neededBy(found, { ordinal: Number(ordinal) }) !== "needed") return "";
+  return `, which StatefulSet ${namespace}/${set} wants: why it has none yet, kubectl describe statefulset ${set} -n ${namespace} says`;
 }
 
 async function claimWords({ place, store, claims }: Known, { namespace, name }: ClaimKey): Promise<string> {
