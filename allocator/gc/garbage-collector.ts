@@ -106,21 +106,21 @@ export class GarbageCollector {
     for (const { key, record } of this.#context.view.claims("retained")) {
       if (i++ % AT_ONCE === AT_ONCE - 1) await this.#context.clock.sleep(0);
       if (record.retained === undefined) continue;
-      const isNeeded = await this.#isNeededPerhaps(key, record);
+      const isNeeded = await this.#isNeeded(key, record);
       marked.push({ key, since: record.retained.since, isNeeded });
     }
     this.#limits.noteMarked(marked);
   }
 
-  /** One that cannot be looked at is taken for needed: nothing else is released on its account. */
-  async #isNeededPerhaps(key: string, record: Claim): Promise<boolean> {
-    if (this.#faults.isResting(key)) return true;
+  /** Of one that cannot be looked at it is not known: nothing else is released on its account. */
+  async #isNeeded(key: string, record: Claim): Promise<Marked["isNeeded"]> {
+    if (this.#faults.isResting(key)) return "unknown";
     try {
-      const { owner } = await observeOwner(record, this.#cachedState, this.#own);
-      return owner === "needed";
+      const { owner, isGuessed } = await observeOwner(record, this.#cachedState, this.#own);
+      return isGuessed === true ? "unknown" : owner === "needed";
     } catch (error) {
       await this.#faults.passOver("owner of a retained claim cannot be looked at", aboutClaim(key), error);
-      return true;
+      return "unknown";
     }
   }
 

@@ -9,8 +9,8 @@ const OF_ONE_PERHAPS: ReadonlySet<FaultCode> = new Set(["STORE_UNAVAILABLE", "TI
 
 /** Less than from one pass to the next: one fault alone may have been any. */
 const FIRST_REST_MS = 5_000;
-/** As long as what is due may take (invariant 6). */
-const LONGEST_REST_MS = 60_000;
+/** With the pass that comes after it, as long as what is due may take (invariant 6). */
+const LONGEST_REST_MS = 50_000;
 
 interface Rest {
   readonly ms: number;

@@ -156,6 +156,25 @@ describe("how much may be retained", () => {
         limits.noteMarked(marks());
         assert.equal(verdictOf(limits, retained(3, 10), GONE), "release");
       }
+      const both = limitsAt(
+        at,
+        viewOf({
+          pools: [poolRecord("db", "10.20.0.0/24", { limits: { retention: { perNamespace: 1 } } })],
+          claims: all.slice(0, 2),
+        }),
+      );
+      verdictOf(both, retained(1, 30), needed);
+      verdictOf(both, retained(2, 20), needed);
+      assert.equal(verdictOf(both, retained(1, 30), GONE), "retain", "the only one that counts");
+      const unseen = limitsAt(at);
+      unseen.noteMarked(marks().map((mark) => ({ ...mark, isNeeded: "unknown" as const })));
+      assert.equal(
+        verdictOf(unseen, retained(1, 30), GONE),
+        "keep",
+        "that nobody could see it proves nothing",
+      );
+      verdictOf(unseen, retained(2, 20), { ...needed, isGuessed: true });
+      assert.equal(verdictOf(unseen, retained(2, 20), GONE), "keep");
       const limits = limitsAt(at);
       verdictOf(limits, retained(1, 30), needed);
       assert.equal(verdictOf(limits, retained(3, 10), GONE), "keep");

@@ -22,7 +22,8 @@ export interface Marked {
   readonly key: string;
   /** The time in the mark. */
   readonly since: number;
-  readonly isNeeded: boolean;
+  /** `unknown` for what could not be seen: it counts for no limit, and was not needed by that. */
+  readonly isNeeded: boolean | "unknown";
 }
 
 /** Keys of claims that are marked as retained, the oldest mark first -> how many are before it. */
@@ -53,10 +54,10 @@ export class RetentionLimits {
   /** All claims that are marked as retained. Those that are needed again count for no limit. */
   noteMarked(marked: readonly Marked[]): void {
     const now = this.#context.clock.monotonic();
-    const needed = marked.filter(({ isNeeded }) => isNeeded);
+    const needed = marked.filter(({ isNeeded }) => isNeeded !== false);
     this.#neededSince = new Map(needed.map(({ key }) => [key, this.#neededSince.get(key) ?? now]));
     const outdated = marked.filter(
-      ({ key, since, isNeeded }) => isNeeded || this.#outdated.get(key) === since,
+      ({ key, since, isNeeded }) => isNeeded === true || this.#outdated.get(key) === since,
     );
     this.#outdated = new Map(outdated.map(({ key, since }) => [key, since]));
   }
@@ -64,7 +65,7 @@ export class RetentionLimits {
   /** What becomes of the claim: what it is to be kept for is its owner's business, how much of that there may be, the pool's. */
   judge(stored: Stored<"claim">, facts: OwnerState): RetentionDecision {
     const verdict = this.#verdict(stored, facts);
-    if (verdict.kind === "unretain") return this.#isBoundSoon(stored) ? { kind: "keep" } : verdict;
+    if (verdict.kind === "unretain") return this.#isBoundSoon(stored, facts) ? { kind: "keep" } : verdict;
     this.#neededSince.delete(stored.key);
     return this.#isOutdated(stored) ? this.#verdict(withoutMark(stored), facts) : verdict;
   }
@@ -75,12 +76,12 @@ export class RetentionLimits {
   }
 
   /** Its pod is about to come, and what binds it writes all that there is to write. */
-  #isBoundSoon({ key, record }: Stored<"claim">): boolean {
+  #isBoundSoon({ key, record }: Stored<"claim">, { isGuessed = false }: OwnerState): boolean {
     const { clock, view } = this.#context;
     const now = clock.monotonic();
     const since = this.#neededSince.get(key) ?? now;
     this.#neededSince.set(key, since);
-    if (record.retained !== undefined) this.#outdated.set(key, record.retained.since);
+    if (record.retained !== undefined && !isGuessed) this.#outdated.set(key, record.retained.since);
     return now - since < TAKEN_UP_MS && isRetainedBeyondHold(view, record, clock.now());
   }
 
@@ -117,13 +118,14 @@ export class RetentionLimits {
   /** Why the claim cannot be retained, or not any longer. */
   #fullWithout({ name, retention: { perNamespace } }: Pool, claim: Claim): string | undefined {
     const marked: Ranks = this.#ranked().get(`${name}/${claim.namespace}`) ?? new Map();
-    const own = marked.get(claimKey(claim));
-    // without a mark, or with one that counts no more, it would be the last
-    const rank = claim.retained !== undefined ? (own ?? -1) : marked.size - (own === undefined ? 0 : 1);
+    const key = claimKey(claim);
+    const rank = claim.retained === undefined ? marked.size : (marked.get(key) ?? -1);
     if (rank < perNamespace) return undefined;
-    const needed = [...this.#neededSince.keys()].flatMap((key) => marked.get(key) ?? []);
-    if (rank - needed.filter((one) => one < rank).length < perNamespace) return undefined;
-    const count = marked.size - needed.length;
+    const others = new Set([...this.#neededSince.keys(), ...(claim.retained === undefined ? [key] : [])]);
+    const uncounted = [...others].flatMap((one) => marked.get(one) ?? []);
+    // without a mark, or with one that counts no more, it is behind all that count
+    if (rank - uncounted.filter((one) => one < rank).length < perNamespace) return undefined;
+    const count = marked.size - uncounted.length;
     return (
       `namespace ${claim.namespace} has ${counted(count, "claim that is", "claims that are")} retained in pool ${JSON.stringify(name)}, which keeps ` +
       `${perNamespace}; release some, or raise limits.retention.perNamespace of the pool`

@@ -23,6 +23,8 @@ export interface OwnerState {
   readonly owner: "needed" | "scaled" | "deleted" | "unseen";
   /** The pod that the claim is held for or bound to exists and has not ended. */
   readonly podLives: boolean;
+  /** The owner cannot be seen now, and is taken for one that needs it: that releases nothing, and proves nothing. */
+  readonly isGuessed?: boolean;
   /** The node that it is bound to will never run a pod again: nobody is left there to say that it is detached. */
   readonly fenced?: boolean;
 }
@@ -140,9 +142,9 @@ export async function observeOwner(
       ? undefined
       : found;
   const podLives = isAlive(pod) && [pod.uid, undefined, ""].includes(claim.binding?.podUID);
-  const owner = await ownerState(claim, inventory, { pod, namesake: found, own });
+  const { owner, isGuessed = false } = await ownerState(claim, inventory, { pod, namesake: found, own });
   const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
-  return { owner, podLives, fenced };
+  return { owner, podLives, fenced, ...(isGuessed ? { isGuessed } : {}) };
 }
 
 /** Until its pod was met, only the token says whom a hold is for; a pod of the claim's own name is another one. */
@@ -195,16 +197,20 @@ async function ownerState(
     readonly namesake: PodState | undefined;
     readonly own: OwnReader;
   },
-): Promise<OwnerState["owner"]> {
+): Promise<Pick<OwnerState, "owner" | "isGuessed">> {
   const ref = workloadOf(claim);
-  if (ref === undefined) return stateByPod(claim, pod);
+  if (ref === undefined) return { owner: stateByPod(claim, pod) };
   const workload = await inventory.workload(ref);
-  if (workload === undefined) return "deleted";
-  if (typeof workload === "string") return stateWithout(workload, ref, stateByPod(claim, pod));
-  const state = neededBy(workload, claim.identity);
-  if (state !== "needed" || namesake === undefined) return state;
+  if (workload === undefined) return { owner: "deleted" };
+  if (typeof workload === "string") {
+    const byPod = stateByPod(claim, pod);
+    const owner = stateWithout(workload, ref, byPod);
+    return { owner, isGuessed: owner !== byPod && owner === "needed" };
+  }
+  const owner = neededBy(workload, claim.identity);
+  if (owner !== "needed" || namesake === undefined) return { owner };
   const namespace = await namespaceOf(inventory, claim.namespace);
-  return isDeclined(claim, namesake, { workload, namespace, own }) ? "deleted" : state;
+  return isDeclined(claim, namesake, { workload, namespace, own }) ? { owner: "deleted" } : { owner };
 }
 
 /**

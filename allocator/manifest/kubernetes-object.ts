@@ -7,7 +7,7 @@ import type { PodState, WorkloadState } from "../model/cluster-state.ts";
 import type { PodMetadata, PodOwner } from "../model/identity.ts";
 import { mostEntries, readRequest } from "./annotations.ts";
 import { Fields, isName } from "./fields.ts";
-import { leavesOutOrdinals, reservedOrdinalsOf } from "./reserved-ordinals.ts";
+import { hasUnreadOrdinals, leavesOutOrdinals, reservedOrdinalsOf } from "./reserved-ordinals.ts";
 
 export { Fields, isName };
 
@@ -112,11 +112,13 @@ export function workloadState(object: KubeObject): WorkloadState {
   const template = object.spec.at("template");
   const annotations = template.at("metadata").texts("annotations");
   const reserved = leavesOutOrdinals(object) ? reservedOrdinalsOf(object.spec) : [];
+  const isCutOff = leavesOutOrdinals(object) && hasUnreadOrdinals(object.spec);
   return {
     ...{ apiVersion, kind, namespace, name, uid, annotations },
     replicas: object.spec.count(kind === "Job" ? "completions" : "replicas", 1),
     start: object.spec.at("ordinals").count("start", 0),
     ...(reserved.length === 0 ? {} : { reserved }),
+    ...(isCutOff ? { isCutOff } : {}),
     hostNetwork: template.at("spec").flag("hostNetwork"),
     ...slotsOf(kind, annotations),
     ...(kind === "Job" ? { isDone: doneOf(object.json.at("status")) } : {}),

@@ -101,6 +101,29 @@ describe("ordinals that OpenKruise leaves out", () => {
     assert.deepEqual(reservedOrdinalsOf(new Fields(more)), set(every, 1).reserved);
   });
 
+  it("go on for what is not read: no ordinal from the first on is given up", () => {
+    const entries = Array.from({ length: MAX_RESERVED_ORDINALS + 1 }, (_, n) => n);
+    const stateOf = (reserveOrdinals: readonly number[]) =>
+      workloadState(
+        granted(
+          readObject({
+            apiVersion: "apps.kruise.io/v1beta1",
+            kind: "StatefulSet",
+            spec: { reserveOrdinals, replicas: 3 },
+          }),
+        ),
+      );
+    const [cut, whole] = [stateOf(entries), stateOf(entries.slice(0, -1))];
+    assert.deepEqual([cut.isCutOff, whole.isCutOff], [true, undefined]);
+    assert.equal(isInOrdinals(cut, 1_000_000), true);
+    assert.equal(isInOrdinals(whole, 1_000_000), false);
+  });
+
+  it("end where numbers are exact", () => {
+    const start = Number.MAX_SAFE_INTEGER;
+    assert.deepEqual([...ordinalsOf({ start, replicas: 3 })], [start]);
+  });
+
   it("are left out as OpenKruise does, whatever they are", () => {
     const holes = fc.array(fc.nat(12), { maxLength: 8 });
     fc.assert(

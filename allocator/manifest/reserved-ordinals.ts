@@ -20,11 +20,16 @@ export function leavesOutOrdinals({ apiVersion, kind }: Workload): boolean {
   return kind === "StatefulSet" && groupOf(apiVersion) === "apps.kruise.io";
 }
 
+/** It has more entries than are read. */
+export function hasUnreadOrdinals(spec: Fields): boolean {
+  return spec.list(FIELD).length > MAX_RESERVED_ORDINALS;
+}
+
 /** Of one that has more entries than are read. */
 export function warningsOfUnreadOrdinals(workload: Workload & { readonly spec: Fields }): readonly string[] {
-  if (!leavesOutOrdinals(workload) || workload.spec.list(FIELD).length <= MAX_RESERVED_ORDINALS) return [];
+  if (!leavesOutOrdinals(workload) || !hasUnreadOrdinals(workload.spec)) return [];
   return [
-    `spec.${FIELD} has more than ${MAX_RESERVED_ORDINALS} entries: berth counts the others as if they were not there; write ranges, such as "3-5"`,
+    `spec.${FIELD} has more than ${MAX_RESERVED_ORDINALS} entries: berth reads no more, keeps the address of every ordinal that there is, and reserves none ahead for those beyond; write ranges, such as "3-5"`,
   ];
 }
 

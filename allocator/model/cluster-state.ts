@@ -44,6 +44,8 @@ export interface WorkloadState {
   readonly start: number;
   /** What OpenKruise's StatefulSet leaves out, in order, and apart from each other. Absent: nothing. */
   readonly reserved?: readonly ReservedOrdinals[];
+  /** There are more of them than are read: any ordinal from `start` on may be one of its pods'. */
+  readonly isCutOff?: true;
   /** Entries of the list of addresses that its pods share; absent when the list cannot be read. */
   readonly slots?: number;
   /** Of its pod template: what its pods ask for by themselves. */

@@ -14,6 +14,8 @@ interface Ordinals {
   readonly start: number;
   readonly replicas: number;
   readonly reserved?: readonly ReservedOrdinals[];
+  /** It leaves out more than was read: how far its ordinals go is not known. */
+  readonly isCutOff?: boolean;
 }
 
 /** Beyond the last ordinal that it has a pod of: what it leaves out before that makes its last one higher. */
@@ -31,14 +33,19 @@ export function endOfOrdinals({ start, replicas, reserved = [] }: Ordinals): num
 export function* ordinalsOf({ start, replicas, reserved = [] }: Ordinals): Generator<number> {
   let [ordinal, left] = [start, replicas];
   for (const { from, to } of [...reserved, { from: Number.POSITIVE_INFINITY, to: 0 }]) {
-    for (; ordinal < from && left > 0; ordinal++, left--) yield ordinal;
+    for (; ordinal < from && left > 0; ordinal++, left--) {
+      if (!Number.isSafeInteger(ordinal)) return; // Kubernetes makes no such pod
+      yield ordinal;
+    }
     if (left === 0) return;
     ordinal = Math.max(ordinal, to + 1);
   }
 }
 
-/** Whether the ordinal comes before that end, and not before the first. */
-export function isInOrdinals({ start, replicas, reserved = [] }: Ordinals, ordinal: number): boolean {
+/** Whether the ordinal comes before that end, and not before the first. One that may be is. */
+export function isInOrdinals(of: Ordinals, ordinal: number): boolean {
+  const { start, replicas, reserved = [], isCutOff = false } = of;
+  if (isCutOff) return ordinal >= start;
   const left = countBelow(reserved, ordinal) - countBelow(reserved, start);
   return ordinal >= start && ordinal - start - left < replicas;
 }

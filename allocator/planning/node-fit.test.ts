@@ -125,6 +125,24 @@ describe("the nodes that there are", () => {
     assert.deepEqual(nodeFits(undefined, pools), ["now", "now", "now"]);
   });
 
+  it("are not all compared with all pools for a pod that may run anywhere", () => {
+    let walked = 0;
+    const known = function* () {
+      for (let i = 0; i < 5_000; i++) {
+        walked++;
+        yield { name: `node-${i}`, labels: { rack: "1" } };
+      }
+    };
+    const pools = Array.from({ length: 50 }, (_, n) =>
+      parsed(poolRecord(`p${n}`, `10.${n}.0.0/24`, { nodeSelector: { matchLabels: { rack: `${n}` } } })),
+    );
+    const fits = nodeFits({ known }, pools.slice(0, 2));
+    assert.deepEqual([...fits], ["now", "now"], "5,000 are more than are looked at");
+    walked = 0;
+    nodeFits({ known }, pools);
+    assert.ok(walked < 5_000, `${walked} nodes`);
+  });
+
   it("are named by what they lack, if a pod with these addresses waits for one", () => {
     const terms = nodeTermsOf(new Fields({ nodeSelector: { disk: "1" } }));
     assert.ok(terms);

@@ -23,13 +23,16 @@ import { quoted } from "./refusal-messages.ts";
  */
 export type NodeFit = "now" | "later" | "never";
 
+/** Comparisons of a node with a pool for one pod: a millisecond or so. */
+const MOST_LOOKS = 4_000;
+
 /** How well each of the pools suits the pod. */
 export function nodeFits(nodes: PodNodes | undefined, pools: readonly Pool[]): readonly NodeFit[] {
   if (nodes === undefined || pools.every(({ spec }) => spec.nodeSelector === undefined)) {
     return pools.map(() => "now");
   }
   const { terms } = nodes;
-  if (terms === undefined) return pools.map((pool) => (hasNode(pool, nodes) ? "now" : "later"));
+  if (terms === undefined) return fitsAnywhere(pools, nodes);
   const keys = new Set(pools.flatMap(({ spec }) => expressionsOf(spec.nodeSelector)).map(({ key }) => key));
   const known = nodes.known?.();
   const places = known === undefined ? undefined : placesOf(nodes, known, keys);
@@ -42,13 +45,18 @@ export function nodeFits(nodes: PodNodes | undefined, pools: readonly Pool[]): r
   });
 }
 
-/** Of a pod that may run anywhere: most pools have one among the first nodes, so that not all are walked over for each pod. */
-function hasNode({ spec: { nodeSelector } }: Pool, nodes: PodNodes): boolean {
-  if (nodeSelector === undefined) return true;
-  const known = nodes.known?.();
-  if (known === undefined) return true;
-  for (const { labels } of known) if (matches(nodeSelector, labels)) return true;
-  return false;
+/**
+ * Of a pod that may run anywhere. Most pools have one of the first nodes. Where there are thousands, and a pool for each rack, not all
+ * is looked at for each pod: a pool of which it is not known counts as one that has a node.
+ */
+function fitsAnywhere(pools: readonly Pool[], nodes: PodNodes): readonly NodeFit[] {
+  let looks = MOST_LOOKS;
+  return pools.map(({ spec: { nodeSelector } }) => {
+    const known = nodeSelector === undefined ? undefined : nodes.known?.();
+    if (nodeSelector === undefined || known === undefined) return "now";
+    for (const { labels } of known) if (looks-- <= 0 || matches(nodeSelector, labels)) return "now";
+    return "later";
+  });
 }
 
 interface Places {

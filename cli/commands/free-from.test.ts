@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
-import { DB_POOL, reservationRecord } from "../../test/support/fixtures.ts";
+import { DB_POOL, reservationRecord, viewOf } from "../../test/support/fixtures.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { freeFrom, SEEN_MS } from "./free-from.ts";
 
@@ -46,6 +46,17 @@ describe("when others may have an address that was released", () => {
     const { clock, store, view } = world.context;
     const until = clock.monotonic() + SEEN_MS;
     assert.equal(await freeFrom({ view, clock, store }, ADDRESS, until), clock.now());
+    const cooling = { record: { ...reservationRecord(ADDRESS), releasedAt: clock.now() } };
+    const without = {
+      view: viewOf({ pools: [] }),
+      clock,
+      store: { ...store, get: (async () => cooling) as never },
+    };
+    assert.equal(
+      await freeFrom(without, ADDRESS, until),
+      undefined,
+      "who may not read pools knows no cooldown",
+    );
     const get = () => Promise.reject(new BerthError("STORE_READ_ONLY", "may not read reservations"));
     assert.equal(await freeFrom({ view, clock, store: { ...store, get } }, ADDRESS, until), undefined);
   });

@@ -10,7 +10,7 @@ const LOOK_MS = 200;
 
 /**
  * When others may have the address of a claim that was released (wall clock, ms); undefined: Berth has yet to see to it, at `until` (monotonic, ms) too, or this
- * user may not read reservations.
+ * user may not read reservations or pools.
  */
 export async function freeFrom(
   { store, view, clock }: Pick<Context, "store" | "view" | "clock">,
@@ -22,7 +22,9 @@ export async function freeFrom(
     const reservation = (await records.get("reservation", address))?.record;
     if (reservation === undefined) return records.hides("reservation") ? undefined : clock.now();
     const { releasedAt } = reservation;
-    if (releasedAt !== undefined) return releasedAt + cooldownOf(view, reservation);
+    // without the pools nobody knows for how long it cools
+    if (releasedAt !== undefined)
+      return view.pools().length === 0 ? undefined : releasedAt + cooldownOf(view, reservation);
     if (clock.monotonic() >= until) return undefined;
     await clock.sleep(LOOK_MS);
   }

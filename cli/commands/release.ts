@@ -121,10 +121,13 @@ async function releaseOne(
 }
 
 async function releasedNow(context: Context, backend: Backend, claim: Claim): Promise<Released> {
+  const { clock } = context;
+  const released = await releasedClaim(backend, claim, new Map());
+  const waits = backend.place === "cluster" && !released.isMadeAgain;
+  const until = clock.monotonic() + (waits ? SEEN_MS : 0);
   const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
-  const until = context.clock.monotonic() + (backend.place === "cluster" ? SEEN_MS : 0);
   for (const address of claim.addresses) free.set(address, await freeFrom(context, address, until));
-  return await releasedClaim(backend, claim, free);
+  return { ...released, free };
 }
 
 /** What it would be if it were released now. */

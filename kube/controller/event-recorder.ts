@@ -84,6 +84,7 @@ const MOST_TRIES = 20;
 const ENDED = AbortSignal.abort();
 /** Of the last round after the abort: a call that has begun may take its 10 s besides, and whoever ends has some 25 s for all. */
 const LAST_ROUND_MS = 5_000;
+const LEAST_LAST_ROUND_MS = 1_000;
 
 /**
  * Records events: the same thing about the same object is one event with a count. Recording neither waits nor throws;
@@ -144,7 +145,8 @@ export class EventRecorder {
       await this.#send(signal);
       await this.#rest(signal);
     }
-    await this.#sendLast(abortedAt + LAST_ROUND_MS);
+    // the call that was under way may have taken longer, and says nothing of the other events
+    await this.#sendLast(Math.max(abortedAt + LAST_ROUND_MS, clock.monotonic() + LEAST_LAST_ROUND_MS));
   }
 
   /** Each event at most once: one that could not be sent goes behind the others, where a walk over them all meets it again. */

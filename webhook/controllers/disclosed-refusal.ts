@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Refusal } from "../../allocator/base/errors.ts";
-import { withheld } from "../admission/disclosure.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import { withheld } from "../admission/disclosure.ts";
 import type { ControllerDeps } from "./controller.ts";
 
 /** The refusal as events and conditions of a namespace tell it: whoever reads the namespace reads them. */

@@ -31,13 +31,16 @@ export async function takeOverFor(
   const wrong: string[] = [];
   const seen = new Set<string>();
   // recorded in the order in which the object has them, in which an object that is made again has them too
-  for (const [place, cidr] of cidrs.entries()) {
+  let next = 0; // an index is less than the place of what stood there before, when others before it have gone
+  for (const [index, cidr] of cidrs.entries()) {
+    const place = Math.max(index, next);
     for (const pool of pools) {
       const pieces = piecesOf(pool, cidr);
       if (pieces === undefined)
         wrong.push(`${cidr.text} is larger than what a node has of pool "${pool.name}"`);
       for (const piece of pieces ?? []) {
         const key = `${pool.name} ${piece.text}`;
+        next = Math.max(next, 1 + placeOf(deps, node.name, piece, place));
         if (seen.has(key) || isOwn(deps, node.name, piece)) continue;
         seen.add(key);
         wrong.push(...(await takeOverPiece(deps, pool, node, { piece, cidr, place })));
@@ -50,6 +53,11 @@ export async function takeOverFor(
 function isOwn({ view }: TakeOverDeps, node: string, piece: Cidr): boolean {
   const record = view.block(piece.text)?.record;
   return record?.node === node && record.releasedAt === undefined && record.use === "Cilium";
+}
+
+/** The place that it was recorded with, or else this one. */
+function placeOf(deps: TakeOverDeps, node: string, piece: Cidr, place: number): number {
+  return (isOwn(deps, node, piece) ? deps.view.block(piece.text)?.record.place : undefined) ?? place;
 }
 
 async function takeOverPiece(
