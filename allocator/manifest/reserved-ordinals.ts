@@ -35,7 +35,7 @@ export function warningsOfUnreadOrdinals(workload: Workload & { readonly spec: F
 
 /**
  * What OpenKruise's StatefulSet leaves out (`spec.reserveOrdinals`, numbers and ranges): in order, and apart from each other. Entries
- * beyond MAX_RESERVED_ORDINALS count as if they were not there.
+ * beyond MAX_RESERVED_ORDINALS are not read (`hasUnreadOrdinals`).
  */
 export function reservedOrdinalsOf(spec: Fields): readonly ReservedOrdinals[] {
   const entries = spec.list(FIELD).slice(0, MAX_RESERVED_ORDINALS);

@@ -252,7 +252,7 @@ describe("a StatefulSet", () => {
     assert.equal(await said(world, listed), ""); // a field that Kubernetes' own does not have
     assert.match(
       await said(world, { ...listed, apiVersion: "apps.kruise.io/v1beta1" }),
-      /^spec\.reserveOrdinals has more than 4096 entries: .* not there; write ranges, such as "3-5"$/,
+      /^spec\.reserveOrdinals has more than 4096 entries: .* beyond; write ranges, such as "3-5"$/,
     );
   });
 
