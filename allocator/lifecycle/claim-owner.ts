@@ -39,6 +39,8 @@ export function neededBy(
   if (slot !== undefined) return slots !== undefined && slot >= slots ? "deleted" : "needed";
   if (ordinal === undefined || isDone?.(ordinal) === true) return "deleted";
   if (isInOrdinals(workload, ordinal)) return "needed";
+  // how far its ordinals go is not known: none is given up by that
+  if (workload.isCutOff === true && ordinal >= workload.start) return "needed";
   const isSuccessor = uid !== "" && workload.uid !== "" && uid !== workload.uid;
   return isSuccessor || workload.kind === "Job" ? "deleted" : "scaled";
 }

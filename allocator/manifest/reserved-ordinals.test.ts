@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { granted } from "../../test/support/fixtures.ts";
+import { neededBy } from "../lifecycle/claim-owner.ts";
 import { endOfOrdinals, isInOrdinals, ordinalFrom, ordinalsOf } from "../model/ordinals.ts";
 import { Fields } from "./fields.ts";
 import { readObject, workloadState } from "./kubernetes-object.ts";
@@ -115,8 +116,9 @@ describe("ordinals that OpenKruise leaves out", () => {
       );
     const [cut, whole] = [stateOf(entries), stateOf(entries.slice(0, -1))];
     assert.deepEqual([cut.isCutOff, whole.isCutOff], [true, undefined]);
-    assert.equal(isInOrdinals(cut, 1_000_000), true);
-    assert.equal(isInOrdinals(whole, 1_000_000), false);
+    assert.equal(neededBy(cut, { ordinal: 1_000_000 }), "needed");
+    assert.equal(neededBy(whole, { ordinal: 1_000_000 }), "scaled");
+    assert.equal(ordinalFrom(cut, 1_000_000), undefined, "no list of addresses is too short by that");
   });
 
   it("end where numbers are exact", () => {

@@ -14,8 +14,6 @@ interface Ordinals {
   readonly start: number;
   readonly replicas: number;
   readonly reserved?: readonly ReservedOrdinals[];
-  /** It leaves out more than was read: how far its ordinals go is not known. */
-  readonly isCutOff?: boolean;
 }
 
 /** Beyond the last ordinal that it has a pod of: what it leaves out before that makes its last one higher. */
@@ -42,10 +40,8 @@ export function* ordinalsOf({ start, replicas, reserved = [] }: Ordinals): Gener
   }
 }
 
-/** Whether the ordinal comes before that end, and not before the first. One that may be is. */
-export function isInOrdinals(of: Ordinals, ordinal: number): boolean {
-  const { start, replicas, reserved = [], isCutOff = false } = of;
-  if (isCutOff) return ordinal >= start;
+/** Whether the ordinal comes before that end, and not before the first. */
+export function isInOrdinals({ start, replicas, reserved = [] }: Ordinals, ordinal: number): boolean {
   const left = countBelow(reserved, ordinal) - countBelow(reserved, start);
   return ordinal >= start && ordinal - start - left < replicas;
 }
