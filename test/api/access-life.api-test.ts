@@ -14,7 +14,7 @@ import { AgentNode } from "./agent-node.ts";
 import { AuditLog, rightsOf, UNUSED } from "./audit-log.ts";
 import { callWith, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { indexedJob, mayUse, statefulSet } from "./manifests.ts";
 import { change, DEPLOYMENTS, forceDelete, make, makeDeployment, STATEFUL_SETS } from "./replica-objects.ts";
@@ -32,8 +32,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       plane = await startControlPlane({
         users: [{ name: "shopkeeper", groups: [] }],
         apiServerFlags: audit.flags,
+        definitions: true,
       });
-      await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["shop"]);
       replicas = await startReplicas(plane, { count: 2, env: { BERTH_BOUND_EVENTS: "true" } });
       await installPolicies(plane.connect());

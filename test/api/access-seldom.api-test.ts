@@ -21,7 +21,7 @@ import { ApiGate, type Held } from "./agent-gate.ts";
 import { AgentNode } from "./agent-node.ts";
 import { AuditLog, BLOCK_RIGHTS, UNUSED } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { installKruise } from "./replica-kruise.ts";
@@ -49,9 +49,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       plane = await startControlPlane({
         users: [WEBHOOK_USER],
         apiServerFlags: [...audit.flags, "--feature-gates=WatchList=false"],
+        definitions: true,
       });
       api = plane.connect();
-      await installDefinitions(api);
       await makeNamespaces(api, [NAMESPACE]);
       await installAccounts(api);
       for (const plural of ["statefulsets", "clonesets"] as const)

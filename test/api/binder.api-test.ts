@@ -19,7 +19,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let cluster: BinderCluster;
     const replicas: Replica[] = [];
     before(async () => {
-      plane = await startControlPlane();
+      plane = await startControlPlane({ definitions: true });
       cluster = await BinderCluster.open(plane);
       for (const node of ["node-a", "node-b", "node-c"]) await cluster.node(node);
     });

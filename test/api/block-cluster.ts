@@ -18,7 +18,7 @@ import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentNode } from "./agent-node.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { change, forceDelete, type Json, make, makePod } from "./replica-objects.ts";
@@ -70,10 +70,9 @@ export class BlockCluster {
 
   static async open(apiServerFlags: readonly string[] = [], webhooks = 1): Promise<BlockCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags });
+    const plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags, definitions: true });
     try {
       const api = plane.connect();
-      await installDefinitions(api);
       await makeNamespaces(api, ["berth-system", "kube-system", SHOP]);
       await installAccounts(api);
       await installPolicies(api);

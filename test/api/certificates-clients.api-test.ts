@@ -9,7 +9,7 @@ import { POOLS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { clientFlag, issueClient } from "./rolling-clients.ts";
@@ -40,9 +40,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     /** A control plane with these flags, and a webhook that trusts what `clients.crt` says; gives what a review is told. */
     async function start(apiServerFlags: readonly string[]): Promise<() => Promise<string>> {
-      plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags });
+      plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags, definitions: true });
       const connection = plane.connect();
-      await installDefinitions(connection);
       await makeNamespaces(connection, [NAMESPACE]);
       const env = { BERTH_CLIENT_CA: join(folder, "clients.crt") };
       webhook = await RollingWebhook.install(plane, { count: 1, env });

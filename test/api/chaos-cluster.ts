@@ -4,7 +4,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
@@ -46,12 +46,11 @@ export class ChaosCluster {
 
   static async open(): Promise<ChaosCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ durable: true, users: [WEBHOOK_USER] });
+    const plane = await startControlPlane({ durable: true, users: [WEBHOOK_USER], definitions: true });
     const nodes = new Map<string, AgentNode>();
     let replicas: Replicas | undefined;
     try {
       const connection = plane.connect();
-      await installDefinitions(connection);
       await makeNamespaces(connection, ["berth-system", NAMESPACE]);
       replicas = await startReplicas(plane, { count: 2 });
       for (const name of NODES) {

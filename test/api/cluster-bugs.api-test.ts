@@ -24,7 +24,7 @@ import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, DB_POOL, granted, podFactsOf, poolRecord, refusalOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { controllerDeps, openTestReplica } from "./replica-deps.ts";
 import { forceDelete, makeNode, makePod } from "./replica-objects.ts";
@@ -79,8 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let plane: OwnControlPlane;
     let store: Store;
     before(async () => {
-      plane = await startControlPlane({ durable: true });
-      await installDefinitions(plane.connect());
+      plane = await startControlPlane({ durable: true, definitions: true });
       await makeNamespaces(plane.connect(), [NAMESPACE]);
       for (const node of ["n1", "n2"]) await makeNode(plane.connect(), node);
       store = openKubernetesStore({ connection: plane.connect(), ...processDeps() });

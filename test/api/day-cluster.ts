@@ -6,7 +6,7 @@ import { NODES, POOLS } from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { poolObject } from "../support/objects.ts";
 import { AgentNode } from "./agent-node.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
 import { type DayBook, DayKubelet } from "./day-kubelets.ts";
 import { NAMESPACE_OF_DAY } from "./day-objects.ts";
@@ -48,9 +48,8 @@ export class DayCluster {
 
   static async open(): Promise<DayCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER] });
+    const plane = await startControlPlane({ users: [WEBHOOK_USER], definitions: true });
     const admin = plane.connect();
-    await installDefinitions(admin);
     await makeNamespaces(admin, ["berth-system", NAMESPACE_OF_DAY]);
     const replicas = await startReplicas(plane, { count: 2 });
     await makePools(admin);

@@ -9,7 +9,7 @@ import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
@@ -37,10 +37,9 @@ export class DisasterCluster {
 
   static async open(): Promise<DisasterCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER] });
+    const plane = await startControlPlane({ users: [WEBHOOK_USER], definitions: true });
     try {
       const api = plane.connect();
-      await installDefinitions(api);
       await makeNamespaces(api, ["berth-system", NAMESPACE]);
       const ranges = [{ cidr: "10.20.0.0/24", gateway: "10.20.0.1" }];
       await make(api, POOLS, { name: "db" }, { spec: { ranges, cooldown: "0s" } });

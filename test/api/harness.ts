@@ -9,8 +9,10 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { partOf, RARELY_COLLECTING, withVariables } from "./binaries.ts";
+import { installDefinitions } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
 import { ADMIN, ControlPlane, type PlaneAccess, type TestUser } from "./plane.ts";
+import { useTemplate } from "./plane-template.ts";
 import { freePorts } from "./ports.ts";
 
 export interface ControlPlaneOptions {
@@ -20,6 +22,8 @@ export interface ControlPlaneOptions {
   readonly users?: readonly TestUser[];
   /** etcd writes to the disk before it answers; slow, and for tests of power loss alone. */
   readonly durable?: boolean;
+  /** With Berth's definitions, which are quicker to have from the start than to install. */
+  readonly definitions?: boolean;
   readonly apiServerFlags?: readonly string[];
 }
 
@@ -67,7 +71,10 @@ export class OwnControlPlane extends ControlPlane {
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<OwnControlPlane> {
   const plane = await prepare(options);
   try {
+    if (options.definitions === true) useTemplate(dataOf(plane.folder));
     await plane.start();
+    // those of the template are served some moments after the API server is ready
+    if (options.definitions === true) await installDefinitions(plane.connect());
     return plane;
   } catch (error) {
     await plane.close();
@@ -100,9 +107,14 @@ async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
   return new OwnControlPlane({ ...urls, ca, tokens }, folder, { etcd, apiServer });
 }
 
+/** Where the etcd of a control plane with that folder keeps its data. */
+export function dataOf(folder: string): string {
+  return join(folder, "etcd");
+}
+
 function etcdFlags(folder: string, client: number, peer: number): string[] {
   return [
-    `--data-dir=${join(folder, "etcd")}`,
+    `--data-dir=${dataOf(folder)}`,
     // as kubeadm sets it: without it a kind that nobody changes has no bookmarks, and its watch seems dead
     "--watch-progress-notify-interval=5s",
     `--listen-client-urls=http://127.0.0.1:${client}`,

@@ -14,7 +14,7 @@ import { accountConfig, installPolicies } from "./accounts.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AuditLog, CERTIFICATES, rightsOf, UNUSED } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { rehearse } from "./rolling-load.ts";
@@ -34,8 +34,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let old: { readonly authority: string; readonly leaf: string };
 
     before(async () => {
-      plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags: audit.flags });
-      await installDefinitions(plane.connect());
+      plane = await startControlPlane({
+        users: [WEBHOOK_USER],
+        apiServerFlags: audit.flags,
+        definitions: true,
+      });
       await makeNamespaces(plane.connect(), [NAMESPACE]);
       webhook = await RollingWebhook.install(plane, { count: 1 });
       await installPolicies(plane.connect());

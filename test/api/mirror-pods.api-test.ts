@@ -11,7 +11,7 @@ import { eventually } from "../support/eventually.ts";
 import { pod } from "../support/objects.ts";
 import { install, installPolicies, manifestsOf, resourceOfManifest } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 
 const KUBELET = { name: "system:node:node-a", groups: ["system:nodes", "system:authenticated"] };
@@ -31,9 +31,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let node: KubeItem;
 
     before(async () => {
-      plane = await startControlPlane({ users: [KUBELET], apiServerFlags: REAL });
+      plane = await startControlPlane({ users: [KUBELET], apiServerFlags: REAL, definitions: true });
       const admin = plane.connect();
-      await installDefinitions(admin);
       await makeNamespaces(admin, ["shop", "berth-system"]);
       await installPolicies(admin);
       const nodes = new Client(admin, NODES);

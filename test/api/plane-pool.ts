@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { globalSetup as makePrograms } from "../support/programs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { dataOf, type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { Baseline } from "./plane-baseline.ts";
+import { keepTemplate, TEMPLATE_VARIABLE } from "./plane-template.ts";
 import { type Offer, PLANES_VARIABLE, SHARED_USERS } from "./shared-plane.ts";
 
 interface Ready {
@@ -38,6 +38,14 @@ class PlanePool {
     pool.#server.listen(pool.path);
     await once(pool.#server, "listening");
     return pool;
+  }
+
+  /** Starts the first, of which all later ones have what it wrote. */
+  async begin(): Promise<void> {
+    const first = await this.#start();
+    const { etcd, folder } = first.plane;
+    process.env[TEMPLATE_VARIABLE] = keepTemplate(etcd, dataOf(folder), this.#folder);
+    this.#rest(first);
   }
 
   get path(): string {
@@ -96,10 +104,14 @@ class PlanePool {
   }
 
   async #start(): Promise<Ready> {
-    const plane = await startControlPlane({ users: SHARED_USERS });
+    const plane = await startControlPlane({ users: SHARED_USERS, definitions: true });
     this.#all.add(plane);
-    await installDefinitions(plane.connect());
     return { plane, baseline: await Baseline.take(plane) };
+  }
+
+  #rest(ready: Ready): void {
+    for (const part of [ready.plane.apiServer, ready.plane.etcd]) part.pause();
+    this.#free.push(ready);
   }
 
   async #takeBack(ready: Ready): Promise<void> {
@@ -107,8 +119,7 @@ class PlanePool {
     for (let tries = 0; tries < 3; tries++) {
       const result = await ready.baseline.restore().catch(String);
       if (result === "restored") {
-        for (const part of [ready.plane.apiServer, ready.plane.etcd]) part.pause();
-        this.#free.push(ready);
+        this.#rest(ready);
         return;
       }
       if (result !== "written to") break;
@@ -127,6 +138,7 @@ export async function globalSetup(): Promise<void> {
   if (!havePartsOrSkip(["etcd", "kube-apiserver"])) return;
   makePrograms();
   pool = await PlanePool.open();
+  await pool.begin();
   process.env[PLANES_VARIABLE] = pool.path;
 }
 

@@ -12,7 +12,7 @@ import { CLAIMS, PODS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { type Calls, callsBetween, callsSoFar, inWords } from "./chaos-calls.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { freePort } from "./ports.ts";
@@ -56,8 +56,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         users: [WEBHOOK_USER],
         authorization: "AlwaysAllow",
         apiServerFlags: API_SERVER_FLAGS,
+        definitions: true,
       });
-      await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["berth-system"]);
       empty = await withWebhook(async (webhook) => {
         await pause(1_000);

@@ -11,7 +11,7 @@ import { createClock } from "../../system/clock.ts";
 import { pod } from "../support/objects.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 
 const KUBELET = { name: "system:node:node-a", groups: ["system:nodes", "system:authenticated"] };
@@ -77,9 +77,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let admin: Connection;
 
     before(async () => {
-      plane = await startControlPlane({ users: [KUBELET], apiServerFlags: REAL });
+      plane = await startControlPlane({ users: [KUBELET], apiServerFlags: REAL, definitions: true });
       admin = plane.connect();
-      await installDefinitions(admin);
       await makeNamespaces(admin, ["shop"]);
       await installAccounts(admin);
       for (const name of ["node-a", "node-b"]) await new Client(admin, NODES).create({ name }, {});

@@ -15,7 +15,7 @@ import { pod, poolObject } from "../support/objects.ts";
 import { isFull } from "../support/runs.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { clientFlag, issueClient } from "./rolling-clients.ts";
@@ -64,9 +64,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         plane = await startControlPlane({
           users: [WEBHOOK_USER, TENANT],
           apiServerFlags: isProven ? [clientFlag(folder, client)] : [],
+          definitions: true,
         });
         connection = plane.connect();
-        await installDefinitions(connection);
         await makeNamespaces(connection, [NAMESPACE]);
         webhook = await RollingWebhook.install(plane, {
           count: 1,

@@ -42,7 +42,8 @@ const UNTOLD = "its process ended before it had told of its tests: it has none, 
 export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff: boolean): Outcome {
   const of = <Kind extends RunRecord["kind"]>(kind: Kind) =>
     records.filter((record): record is Extract<RunRecord, { kind: Kind }> => record.kind === kind);
-  const times = of("file").map(({ file, seconds }) => ({ file: relative(ROOT, file), seconds }));
+  const cpu = new Map(of("cpu").map(({ file, seconds }) => [file, seconds]));
+  const times = of("file").map(({ file, seconds }) => timeOf(file, seconds, cpu.get(file)));
   const unfinished = new Set(of("unfinished").map(({ file }) => relative(ROOT, file)));
   const open = underWay(records, asked);
   const all = of("failure").map((record) => ({ record, failure: withOpen(failureOf(record, asked), open) }));
@@ -73,6 +74,10 @@ export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff:
       ...(isWhole ? untold(records, asked, told).map((failure) => withOpen(failure, open)) : []),
     ],
   };
+}
+
+function timeOf(file: string, seconds: number, cpuSeconds: number | undefined): FileTime {
+  return { file: relative(ROOT, file), seconds, ...(cpuSeconds !== undefined && { cpuSeconds }) };
 }
 
 /** A test that had begun and not ended. */

@@ -3,5 +3,12 @@
 import "./promises.ts";
 
 // each of them imports node:test, which is to be loaded by the first
-for (const module of ["./exits.ts", "./only.ts", "./rejections.ts", "./under-way.ts", "./seed.ts"])
+for (const module of [
+  "./exits.ts",
+  "./only.ts",
+  "./rejections.ts",
+  "./under-way.ts",
+  "./seed.ts",
+  "./cost.ts",
+])
   await import(module);

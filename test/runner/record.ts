@@ -30,6 +30,8 @@ export type RunRecord =
   | { readonly kind: "empty"; readonly file: string }
   /** A test called process.exit (exits.ts), or would leave out others (only.ts). */
   | { readonly kind: "exit"; readonly file: string; readonly message: string }
+  /** Of a file in a process of its own, and of what that started and saw the end of. */
+  | { readonly kind: "cpu"; readonly file: string; readonly seconds: number }
   /** It was under way when the run was ended. */
   | { readonly kind: "unfinished"; readonly file: string }
   | ({ readonly kind: "end" } & Counts);

@@ -16,6 +16,8 @@ export interface Counts {
 export interface FileTime {
   readonly file: string;
   readonly seconds: number;
+  /** Of the processor; absent where the file shared its process with others. */
+  readonly cpuSeconds?: number;
 }
 
 export interface Failure {
@@ -78,12 +80,20 @@ const LONGEST_LINE = 600;
 
 /** The ten files that took longest; one that ran several times counts with all of them. */
 export function slowest(times: readonly FileTime[]): readonly FileTime[] {
-  const sums = new Map<string, number>();
-  for (const { file, seconds } of times) sums.set(file, (sums.get(file) ?? 0) + seconds);
-  return [...sums]
-    .map(([file, seconds]) => ({ file, seconds }))
-    .sort((a, b) => b.seconds - a.seconds)
-    .slice(0, SLOWEST);
+  const sums = new Map<string, FileTime>();
+  for (const time of times) sums.set(time.file, sumOf(time, sums.get(time.file)));
+  return [...sums.values()].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
+}
+
+function sumOf(one: FileTime, other: FileTime | undefined): FileTime {
+  if (other === undefined) return one;
+  const seconds = one.seconds + other.seconds;
+  const cpu = [one.cpuSeconds, other.cpuSeconds].filter((each) => each !== undefined);
+  return {
+    file: one.file,
+    seconds,
+    ...(cpu.length > 0 && { cpuSeconds: cpu.reduce((sum, each) => sum + each) }),
+  };
 }
 
 type Given = Pick<Summary, "failed" | "cancelled" | "complaints" | "failures" | "passed" | "leftOut">;
@@ -125,7 +135,10 @@ function verdictWords({ verdict, tests, leftOut }: Summary): string {
 export function ending(summary: Summary, whereAll: string): string {
   const { suite, slowest: files, failures, complaints, leftOut, seconds, cpuSeconds } = summary;
   const lines = [`slowest files of ${suite}:`];
-  for (const { file, seconds: s } of files) lines.push(`${s.toFixed(1).padStart(8)} s  ${file}`);
+  for (const { file, seconds: s, cpuSeconds: cpu } of files)
+    lines.push(
+      `${s.toFixed(1).padStart(8)} s  ${file}${cpu === undefined ? "" : `, ${cpu.toFixed(1)} s of CPU`}`,
+    );
   if (failures.length > 0)
     lines.push("", `failed in ${suite}:`, ...failures.slice(0, SHOWN).flatMap(wordsOf));
   if (failures.length > SHOWN) lines.push(`and ${failures.length - SHOWN} more, all in ${whereAll}`);

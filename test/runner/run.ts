@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of a suite: a temporary directory and a mark of its own, the groups one after another, and the account at the end.
 import { spawn } from "node:child_process";
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
@@ -10,6 +10,7 @@ import { filesLeft, killAll, leftAfterGrace, mountsLeft, namespacesLeft, process
 import { handOut, type Namespaces, openNamespaces, pathsToKeep } from "./namespaces.ts";
 import { type Asked, sharesOf, type UnderWay } from "./outcome.ts";
 import { OutputInTurn } from "./output-in-turn.ts";
+import { processorSeconds } from "./processor-time.ts";
 import {
   add,
   type Counts,
@@ -67,7 +68,7 @@ export class SuiteRun {
   readonly #records: string;
   readonly #sessions = new Set<number>();
   readonly #started = performance.now();
-  readonly #cpuBefore = childrenSeconds();
+  readonly #cpuBefore = processorSeconds().children;
   readonly #times: FileTime[] = [];
   readonly #failures: Failure[] = [];
   readonly #complaints: string[] = [];
@@ -220,7 +221,7 @@ export class SuiteRun {
       verdict: verdictOf(given),
       ...given,
       seconds: (performance.now() - this.#started) / 1000,
-      cpuSeconds: childrenSeconds() - this.#cpuBefore,
+      cpuSeconds: processorSeconds().children - this.#cpuBefore,
       slowest: slowest(this.#times),
     };
   }
@@ -271,13 +272,4 @@ function startGuard(id: string, folder: string): Writable {
 function deadlineOf(env: NodeJS.ProcessEnv): number | undefined {
   const seconds = Number(env["BERTH_DEADLINE"]);
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
-}
-
-/** Of all processes that this one started and has seen the end of, and of theirs. */
-function childrenSeconds(): number {
-  const fields = readFileSync("/proc/self/stat", "utf8")
-    .replace(/^.*\) /s, "")
-    .split(" ");
-  // cutime and cstime, in ticks of a hundredth
-  return (Number(fields[13]) + Number(fields[14])) / 100;
 }
