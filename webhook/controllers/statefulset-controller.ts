@@ -1,43 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isDeepStrictEqual } from "node:util";
-import { counted } from "../../allocator/base/counted.ts";
-import { BerthError, isRefusal, isStoreFault, messageOf, type Refusal } from "../../allocator/base/errors.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
 import { leftDefaults, type OwnAnnotations, ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import {
   ordinalRequests,
   readTemplate,
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
-import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
-import { isKeptForOwner, neededBy } from "../../allocator/lifecycle/claim-owner.ts";
-import { reserve } from "../../allocator/lifecycle/reserve.ts";
-import type { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
-import type { Claim } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";
 import { type NamespaceState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
-import { withUsablePools } from "../admission/pool-access.ts";
-import { isSlotOfAnother } from "../admission/slot-names.ts";
 import type { ObservedWorkload, WorkloadInformer } from "../cluster-state/informers.ts";
-import { reasonOf } from "./conditions.ts";
 import type { ControllerDeps } from "./controller.ts";
-
-import { disclosedRefusal } from "./disclosed-refusal.ts";
+import { continueRound, isCutShort, type Round } from "./ordinal-round.ts";
 import { PASSING } from "./passing-faults.ts";
 import { onAddressFreed, onPoolChanged, Waiting } from "./retry-on-release.ts";
+import { obstacleOf, WorkloadEvents } from "./workload-events.ts";
 
-/** Ordinals of one workload that are looked at before others have their turn. */
-const AT_ONCE = 50;
-/** Where the store fails so many ordinals one after the other, the next would meet it too, and each may take as long as a call does. */
-const MOST_STORE_FAULTS_IN_A_ROW = 5;
-/** The same refusal is told again so often at most, for it names free neighbours that come and go. */
-const TELL_AGAIN_MS = 60_000;
 /** Until then the first full pass of the watches is over, or nearly. */
 const UNREADY_MS = 200;
 
@@ -49,33 +34,18 @@ export function startWorkloads(deps: ControllerDeps): Controller {
   return new Workloads(deps).start();
 }
 
-type Ordinals = Iterator<{ readonly name: string; readonly allocation: AllocationRequest | Refusal }>;
-
-/** One walk over the ordinals of a workload, as it was when the walk began. */
-interface Round {
-  readonly ordinals: Ordinals;
-  /** Of its template, for the service account. */
-  readonly podSpec: Fields;
-  readonly refused: { readonly name: string; readonly obstacle: Refusal }[];
-  /** Ordinals that met a fault: others may be had all the same. */
-  readonly failed: { readonly name: string; readonly fault: unknown }[];
-  storeFaultsInARow: number;
-}
-
-/** What keeps a pod from its address: a refusal, or a fault. */
-type Obstacle = Pick<Refusal, "message" | "details"> & { readonly code: string };
-
 class Workloads {
   readonly #deps: ControllerDeps;
   readonly #queue: WorkQueue;
   readonly #waiting: Waiting;
   /** Of what they ask, something is another system's as long as no pool of Berth's is meant. */
   readonly #elsewhere: Waiting;
-  readonly #reported = new Map<string, { readonly what: string; readonly at: number }>(); // workload -> what was told, monotonic time
+  readonly #events: WorkloadEvents;
   readonly #rounds = new Map<string, Round>(); // workload -> its walk that is under way
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
+    this.#events = new WorkloadEvents(deps);
     const { clock, random, log } = deps.context;
     const { metrics } = deps;
     const work = (key: string, signal: AbortSignal) => this.#work(key, signal);
@@ -150,7 +120,7 @@ class Workloads {
     try {
       const round = this.#rounds.get(key) ?? (await this.#begin(key, seen));
       if (round === undefined) return DONE;
-      const over = await this.#goOn(round, signal);
+      const over = await continueRound(this.#deps, round, signal);
       if (this.#rounds.get(key) !== round) return DONE; // it changed meanwhile, and waits in the queue
       return over ? this.#finish(key, seen, round) : { kind: "again", afterMs: 0, unfinished: true };
     } catch (error) {
@@ -174,7 +144,7 @@ class Workloads {
     const { annotations, namespace } = this.#ownOf(key, templateAnnotations(seen.object), space);
     const { nodes } = inventory.cached;
     const template = readTemplate({ ...context, nodes }, seen.object, namespace, annotations);
-    if (isRefusal(template)) this.#tell(key, seen, { obstacle: template, note: template.message });
+    if (isRefusal(template)) this.#events.tell(key, seen, { obstacle: template, note: template.message });
     if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
       this.#waiting.leave(key);
       return undefined;
@@ -198,53 +168,6 @@ class Workloads {
     return own;
   }
 
-  /** True: the walk is over. */
-  async #goOn(round: Round, signal: AbortSignal): Promise<boolean> {
-    for (let n = 0; n < AT_ONCE; n++) {
-      if (signal.aborted || !this.#deps.leadership.leads()) return false;
-      const next = round.ordinals.next();
-      if (next.done === true) return true;
-      await this.#tryOne(round, next.value);
-      if (isCutShort(round)) return true;
-    }
-    return false;
-  }
-
-  async #tryOne(
-    round: Round,
-    { name, allocation }: { readonly name: string; readonly allocation: AllocationRequest | Refusal },
-  ): Promise<void> {
-    try {
-      const obstacle = isRefusal(allocation) ? allocation : await this.#provide(allocation, round.podSpec);
-      if (obstacle !== undefined) round.refused.push({ name, obstacle });
-      round.storeFaultsInARow = 0;
-    } catch (fault) {
-      round.failed.push({ name, fault });
-      round.storeFaultsInARow = isStoreFault(fault) ? round.storeFaultsInARow + 1 : 0;
-    }
-  }
-
-  /** A claim that stands costs no call, but for the review of who may use its pool, which is remembered for a while. */
-  async #provide(plain: AllocationRequest, podSpec: Fields): Promise<Refusal | undefined> {
-    const { context, inventory } = this.#deps;
-    const [allocation = plain] = await withUsablePools(this.#deps, plain.key.namespace, podSpec, [plain]);
-    const prediction = predictFromCache(context, allocation);
-    if (prediction.kind !== "unknown") return isRefusal(prediction) ? prediction : undefined;
-    const slot = await isSlotOfAnother({ context, inventory: inventory.live }, [allocation]);
-    if (slot !== undefined) return slot.refusal;
-    const got = await reserve(
-      context,
-      { ...allocation, isKeptForOwner: this.#isKeptFor(allocation) },
-      "workload",
-    );
-    return isRefusal(got) ? got : undefined;
-  }
-
-  /** One ordinal's name may be that of another workload's, of another API group: whose pods are there has the claim. */
-  #isKeptFor({ identity }: AllocationRequest): (claim: Claim) => Promise<boolean> {
-    return (claim) => isKeptForOwner(claim, identity, this.#deps.inventory.live);
-  }
-
   #finish(key: string, seen: ObservedWorkload, round: Round): Outcome {
     const { refused, failed } = round;
     this.#rounds.delete(key);
@@ -261,59 +184,18 @@ class Workloads {
     // a claim in use changes when its pod is replaced: a rolling update does that, `partition` and `OnDelete` do not
     if (lacking.length > 0) {
       const what = `${isCutShort(round) ? "or more " : ""}cannot have their addresses now`;
-      this.#tellFirst(key, seen, lacking, what);
-    } else this.#tellFirst(key, seen, refused, "have other addresses when they are created again");
+      this.#events.tellFirst(key, seen, lacking, what);
+    } else this.#events.tellFirst(key, seen, refused, "have other addresses when they are created again");
     return first === undefined ? this.#waiting.refused(key) : { kind: "retry", cause: first.fault };
-  }
-
-  #tellFirst(
-    key: string,
-    seen: ObservedWorkload,
-    kept: readonly { readonly name: string; readonly obstacle: Obstacle }[],
-    what: string,
-  ): void {
-    const [first] = kept;
-    if (first === undefined) return;
-    const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, seen.facts.namespace);
-    const obstacle = isRefusal(first.obstacle) ? shown(first.obstacle) : first.obstacle;
-    const words = `pod ${first.name}: ${obstacle.message}`;
-    const note = kept.length > 1 ? `${counted(kept.length, "pod")} ${what}; the first, ${words}` : words;
-    this.#tell(key, seen, { obstacle, note });
   }
 
   #settled(key: string): void {
     this.#waiting.leave(key);
-    this.#reported.delete(key);
-  }
-
-  #tell(key: string, { object }: ObservedWorkload, about: { obstacle: Obstacle; note: string }): void {
-    const { apiVersion, kind, metadata } = object;
-    const { namespace, name, uid } = metadata;
-    const { code, details } = about.obstacle;
-    const waits = code === "CLAIM_CHANGED"; // for its pods, one after the other
-    const what = JSON.stringify([uid, code, waits ? {} : details]);
-    const at = this.#deps.context.clock.monotonic();
-    const last = this.#reported.get(key);
-    if (last?.what === what && at - last.at < TELL_AGAIN_MS) return;
-    this.#reported.set(key, { what, at });
-    const regarding = { apiVersion, kind, namespace, name, uid };
-    const type = waits ? "Normal" : "Warning";
-    const said = { type, reason: reasonOf(code), action: "Reserving", note: about.note } as const;
-    this.#deps.events.record({ regarding, ...said });
+    this.#events.forget(key);
   }
 }
 
 type Seen = ObservedWorkload | undefined;
-
-/** What is one record's, or one policy's, lasts and says nothing of the next ordinal: it must not end each walk before that one. */
-function isCutShort({ storeFaultsInARow }: Round): boolean {
-  return storeFaultsInARow >= MOST_STORE_FAULTS_IN_A_ROW;
-}
-
-function obstacleOf(fault: unknown): Obstacle {
-  const { code, details } = fault instanceof BerthError ? fault : { code: "INTERNAL", details: {} };
-  return { code, details, message: messageOf(fault) };
-}
 
 function hasOrdinals({ kind }: WorkloadInformer): boolean {
   return kind === "StatefulSet";

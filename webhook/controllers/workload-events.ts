@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { counted } from "../../allocator/base/counted.ts";
+import { BerthError, isRefusal, messageOf, type Refusal } from "../../allocator/base/errors.ts";
+import type { ObservedWorkload } from "../cluster-state/informers.ts";
+import { reasonOf } from "./conditions.ts";
+import type { ControllerDeps } from "./controller.ts";
+import { disclosedRefusal } from "./disclosed-refusal.ts";
+
+/** The same refusal is told again so often at most, for it names free neighbours that come and go. */
+const TELL_AGAIN_MS = 60_000;
+
+/** What keeps a pod from its address: a refusal, or a fault. */
+export type Obstacle = Pick<Refusal, "message" | "details"> & { readonly code: string };
+
+/** Events of workloads whose pods cannot have their addresses. */
+export class WorkloadEvents {
+  readonly #deps: Pick<ControllerDeps, "context" | "events" | "refusalsNameAll">;
+  readonly #reported = new Map<string, { readonly what: string; readonly at: number }>(); // workload -> what was told, monotonic time
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Of several pods the first is named. */
+  tellFirst(
+    key: string,
+    seen: ObservedWorkload,
+    kept: readonly { readonly name: string; readonly obstacle: Obstacle }[],
+    what: string,
+  ): void {
+    const [first] = kept;
+    if (first === undefined) return;
+    const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, seen.facts.namespace);
+    const obstacle = isRefusal(first.obstacle) ? shown(first.obstacle) : first.obstacle;
+    const words = `pod ${first.name}: ${obstacle.message}`;
+    const note = kept.length > 1 ? `${counted(kept.length, "pod")} ${what}; the first, ${words}` : words;
+    this.tell(key, seen, { obstacle, note });
+  }
+
+  /** The same not again at once. */
+  tell(key: string, { object }: ObservedWorkload, about: { obstacle: Obstacle; note: string }): void {
+    const { apiVersion, kind, metadata } = object;
+    const { namespace, name, uid } = metadata;
+    const { code, details } = about.obstacle;
+    const waits = code === "CLAIM_CHANGED"; // for its pods, one after the other
+    const what = JSON.stringify([uid, code, waits ? {} : details]);
+    const at = this.#deps.context.clock.monotonic();
+    const last = this.#reported.get(key);
+    if (last?.what === what && at - last.at < TELL_AGAIN_MS) return;
+    this.#reported.set(key, { what, at });
+    const regarding = { apiVersion, kind, namespace, name, uid };
+    const type = waits ? "Normal" : "Warning";
+    const said = { type, reason: reasonOf(code), action: "Reserving", note: about.note } as const;
+    this.#deps.events.record({ regarding, ...said });
+  }
+
+  /** Nothing is in the way of any of its pods: what comes next is told at once. */
+  forget(key: string): void {
+    this.#reported.delete(key);
+  }
+}
+
+export function obstacleOf(fault: unknown): Obstacle {
+  const { code, details } = fault instanceof BerthError ? fault : { code: "INTERNAL", details: {} };
+  return { code, details, message: messageOf(fault) };
+}
