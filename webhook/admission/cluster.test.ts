@@ -4,64 +4,18 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { addrs, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
+import { addrs, DB_POOL } from "../../test/support/fixtures.ts";
 import {
-  annotationsOf,
   applied,
-  claimObject,
-  deniedAs,
   type Json,
   namespaceObject,
   pod,
   poolObject,
-  review,
-  statefulPod,
   workload,
 } from "../../test/support/objects.ts";
 import { createPod } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
-import type { AdmissionRequest, AdmissionResponse, Operation, Route } from "../review/admission-review.ts";
-import type { AdmissionContext, ServiceAccount } from "./admission-context.ts";
-import { createHandlers } from "./routes.ts";
-
-const PIN = { "berth.dev/ips": "10.20.0.70" };
-const POOLS = [
-  DB_POOL,
-  poolRecord("vault", "10.50.0.0/29", { authorization: "ServiceAccount" }),
-  poolRecord("bank", "10.51.0.0/29", { authorization: "ServiceAccount" }),
-];
-
-type Sending = Partial<AdmissionRequest> & {
-  readonly operation?: Operation;
-  readonly admission?: Partial<AdmissionContext>;
-};
-
-async function send(
-  world: World,
-  route: Route,
-  object: Json,
-  over: Sending = {},
-): Promise<AdmissionResponse> {
-  const { embedded: _, ...admission } = world.admission;
-  const { operation = "CREATE", admission: more, ...rest } = over;
-  const handler = createHandlers({ ...admission, ...more })[route];
-  const response = await handler(review(object, operation, rest), new AbortController().signal);
-  await world.settle();
-  return response;
-}
-
-/** What comes of it in words: nothing, warnings, or a refusal. */
-async function said(world: World, route: Route, object: Json, over: Sending = {}): Promise<string> {
-  const response = await send(world, route, object, over);
-  return response.allowed ? (response.warnings ?? []).join(" | ") : deniedAs(response);
-}
-
-async function store(world: World, key: string, change: Json = {}): Promise<Json> {
-  const seen = await world.realStore.get("claim", key);
-  assert.ok(seen);
-  const { namespace: _, name, status: __, ...spec } = seen.record;
-  return claimObject(name, { ...spec, ...change });
-}
+import { bound, PIN, POOLS, type Sending, said, send } from "../testing/cluster-reviews.ts";
 
 describe("the guard over pods in a cluster", () => {
   it("refuses a pod that asks and has no claim, but not a rehearsal, which is given none", async () => {
@@ -135,111 +89,6 @@ describe("the guard over pods in a cluster", () => {
   });
 });
 
-describe("a claim that people change in a cluster", () => {
-  const resolved = (request: Json, more: Json = {}) => claimObject("licence", { request, ...more });
-
-  it("is judged when it is made, with a word about pods that berth does not see", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const before = world.dump();
-    const hint =
-      "a pod licence that asks for nothing is bound to this claim, but may start before that, with another address: ask for these with berth.dev/ips in the pod, or label namespace shop berth.dev/admission=enabled";
-    assert.equal(await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] })), hint);
-    assert.equal(
-      await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), { dryRun: true }),
-      `${hint} | claim shop/licence would get 10.20.0.70 from pool db`,
-    );
-    const inventory = {
-      ...bound(world),
-      namespace: async (name: string) => ({
-        name,
-        labels: { "berth.dev/admission": "enabled" },
-        annotations: {},
-      }),
-    };
-    assert.equal(
-      await said(world, "/validate/claims", resolved({ addresses: ["10.20.0.70"] }), {
-        admission: { inventory },
-      }),
-      "",
-    );
-    assert.match(
-      await said(world, "/validate/claims", resolved({ addresses: ["192.0.2.1"] })),
-      /^ADDRESS_OUTSIDE: /,
-    );
-    assert.equal(
-      await said(world, "/validate/claims", resolved({ pools: ["db"] }, { nonce: "n", addresses: [] })),
-      "REQUEST_INVALID: spec.addresses is written by Berth; leave it out",
-    );
-    assert.equal(world.dump(), before);
-  });
-
-  it("keeps berth's own fields, which come along with every change", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    await send(world, "/mutate/pods", pod("licence", { annotations: { "berth.dev/ips": "10.20.0.70" } }));
-    const oldObject = await store(world, "shop/licence", { handMade: true });
-    const now = async (change: Json) => {
-      const next = { ...(oldObject["spec"] as Json), ...change };
-      const spec = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== null));
-      return await said(world, "/validate/claims", claimObject("licence", spec), {
-        operation: "UPDATE",
-        oldObject,
-      });
-    };
-    assert.equal(await now({}), "");
-    assert.equal(await now({ retention: { whenDeleted: "Retain", ttl: "48h" } }), "");
-    assert.equal(await now({ request: { addresses: ["10.20.0.71"] } }), "");
-    assert.match(await now({ request: { addresses: ["192.0.2.1"] } }), /^ADDRESS_OUTSIDE: /);
-    assert.match(
-      await now({ identity: { kind: "Deployment", name: "web", slot: 0 } }),
-      /identity\.slot is given/,
-    );
-    const words = (field: string) => `REQUEST_INVALID: spec.${field} is written by berth; leave it as it is`;
-    const forged = {
-      addresses: ["10.20.0.71"],
-      nonce: null,
-      binding: { token: "", podName: "x", podUID: "u", node: "n", since: 0 },
-      retained: { since: 0, because: "deleted" },
-      admittedAt: 5,
-      handMade: false,
-      releasing: true,
-    };
-    for (const [field, value] of Object.entries(forged)) {
-      assert.equal(await now({ [field]: value }), words(field));
-    }
-  });
-
-  it("of a slot may be changed as any that berth made: its slot comes along", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
-    const claim = (more: Json) => claimObject("web-slot-0", { identity, nonce: "n1", ...more });
-    const oldObject = claim({ request: { addresses: ["10.20.0.70"] } });
-    const next = claim({ request: { addresses: ["10.20.0.71"] } });
-    const over: Sending = { operation: "UPDATE", oldObject };
-    assert.equal(await said(world, "/validate/claims", oldObject, over), "");
-    assert.match(await said(world, "/validate/claims", next, over), /^claim shop\/web-slot-0 was made for /);
-  });
-
-  it("that berth made stays what it is for, and people are told that its pod overrules them", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    await send(world, "/mutate/pods", statefulPod("mysql", 0, { annotations: { "berth.dev/pools": "db" } }));
-    const oldObject = await store(world, "shop/mysql-0");
-    const over: Sending = { operation: "UPDATE", oldObject };
-    assert.equal(await said(world, "/validate/claims", oldObject, over), "");
-    const retained = await store(world, "shop/mysql-0", { retention: { whenDeleted: "Retain" } });
-    assert.equal(
-      await said(world, "/validate/claims", retained, over),
-      "claim shop/mysql-0 was made for StatefulSet mysql, ordinal 0; when its pod is created again, what the pod asks for is written over this",
-    );
-    const stolen = await store(world, "shop/mysql-0", {
-      identity: { kind: "Pod", apiVersion: "v1", name: "x" },
-    });
-    assert.equal(
-      await said(world, "/validate/claims", stolen, over),
-      "REQUEST_INVALID: spec.identity is written by berth; leave it as it is",
-    );
-  });
-});
-
 describe("a namespace in which nothing can be created", () => {
   const knowing = (world: World, facts: NamespaceState | undefined): Sending => ({
     admission: { inventory: { ...bound(world), namespace: async () => facts } },
@@ -269,61 +118,6 @@ describe("a namespace in which nothing can be created", () => {
   });
 });
 
-describe("pools that need the verb use", () => {
-  const asking = (may: (account: ServiceAccount, pool: string) => boolean) => {
-    const asked: string[] = [];
-    const mayUse = async (account: ServiceAccount, pool: string) => {
-      asked.push(`${account.namespace}/${account.name} ${pool}`);
-      return may(account, pool);
-    };
-    return { asked, access: { mayUse } };
-  };
-
-  it("are open to the pod's service account when it has it, and only they are asked about", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const { asked, access } = asking(({ name }) => name === "teller");
-    const claimed = async (name: string, annotations: Record<string, string>, spec: Json = {}) => {
-      const object = pod(name, { annotations, spec });
-      const response = await send(world, "/mutate/pods", object, { admission: { access } });
-      return response.allowed
-        ? annotationsOf(applied(object, response))["berth.dev/addresses"]
-        : deniedAs(response);
-    };
-    assert.equal(await claimed("a", PIN), "10.20.0.70");
-    assert.deepEqual(asked, []);
-    const teller = { serviceAccountName: "teller" };
-    assert.equal(await claimed("b", { "berth.dev/ips": "10.50.0.2" }, teller), "10.50.0.2");
-    assert.match((await claimed("c", { "berth.dev/pools": "bank" }, teller)) ?? "", /^10\.51\.0\./);
-    assert.equal(
-      await claimed("d", { "berth.dev/pools": "vault" }),
-      'POOL_FORBIDDEN: pool "vault" is only for service accounts with the verb "use" on it; ask its administrator for a role',
-    );
-    assert.deepEqual(asked, ["shop/teller vault", "shop/teller bank", "shop/default vault"]);
-  });
-
-  it("are judged for a template by its own service account", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const { asked, access } = asking(({ name }) => name === "teller");
-    const set = (serviceAccountName: string) =>
-      workload("StatefulSet", "mysql", {
-        replicas: 1,
-        spec: {
-          template: {
-            metadata: { annotations: { "berth.dev/pools": "vault" } },
-            spec: { serviceAccountName },
-          },
-        },
-      });
-    assert.equal(await said(world, "/validate/workloads", set("teller"), { admission: { access } }), "");
-    assert.match(
-      await said(world, "/validate/workloads", set("other"), { admission: { access } }),
-      /^POOL_FORBIDDEN: pod mysql-0: pool "vault" is only/,
-    );
-    assert.deepEqual(asked, ["shop/teller vault", "shop/other vault"]);
-    assert.deepEqual(await world.holdings(), {});
-  });
-});
-
 describe("what stays as it is in a cluster", () => {
   it("is not judged anew: labels and finalizers of a pool, a workload or a namespace may always change", async () => {
     await using world = await openWorld({ pools: POOLS });
@@ -349,12 +143,3 @@ describe("what stays as it is in a cluster", () => {
     assert.equal(await said(world, route, namespaceObject("shop", defaults), { operation: "DELETE" }), "");
   });
 });
-
-function bound({ objects }: World) {
-  return {
-    pod: objects.pod.bind(objects),
-    workload: objects.workload.bind(objects),
-    namespace: objects.namespace.bind(objects),
-    fenced: objects.fenced.bind(objects),
-  };
-}

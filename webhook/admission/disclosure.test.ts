@@ -1,53 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { addressInBlock } from "../../allocator/planning/refusal-messages.ts";
-import type { Answer, Call, Connection } from "../../kube/api/connection.ts";
-import { HastyClock } from "../../test/support/clock.ts";
 import { addr, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import { deniedAs, pod, poolObject, review } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
-import { codeOf, type UserInfo } from "../review/admission-review.ts";
-import { type ReadAccess, type Subject, withheld } from "./disclosure.ts";
-import { ReviewedReadAccess } from "./read-access.ts";
+import { BLOCKS, CLAIMS_OF_BANK, CONTROLLER, MINE, POOLS, toldTo } from "../testing/told-refusals.ts";
+import type { ReadAccess, Subject } from "./disclosure.ts";
 import { createHandlers } from "./routes.ts";
 
 const SECRET = poolRecord("secret", "10.40.0.0/24", {
   namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "bank" } },
 });
-const MINE = { username: "tenant", uid: "1", groups: ["system:authenticated"] };
-const CONTROLLER = {
-  username: "system:serviceaccount:kube-system:statefulset-controller",
-  uid: "2",
-  groups: ["system:serviceaccounts"],
-};
-
-/** What a pod of a namespace that asks for an address is told; `may` says what the user may read. */
-async function toldTo(
-  world: World,
-  may: readonly Subject[] | "all",
-  asks: {
-    readonly namespace: string;
-    readonly ips?: string;
-    readonly pools?: string;
-    readonly user?: UserInfo;
-  },
-): Promise<string> {
-  const readAccess: ReadAccess = {
-    mayRead: async (_, subject) =>
-      may === "all" || may.some((one) => JSON.stringify(one) === JSON.stringify(subject)),
-  };
-  const { namespace, ips, pools, user = MINE } = asks;
-  const annotations = {
-    ...(ips === undefined ? {} : { "berth.dev/ips": ips }),
-    ...(pools === undefined ? {} : { "berth.dev/pools": pools }),
-  };
-  const object = pod("curious", { namespace, annotations });
-  const request = review(object, "CREATE", { namespace, userInfo: user });
-  const handle = createHandlers({ ...world.admission, readAccess })["/mutate/pods"];
-  const response = await handle(request, new AbortController().signal);
-  return `${codeOf(response)}: ${response.status?.message ?? "allowed"}`;
-}
 
 async function worldWithHolder(): Promise<World> {
   const world = await openWorld({ pools: [DB_POOL, SECRET] });
@@ -55,28 +18,6 @@ async function worldWithHolder(): Promise<World> {
   const request = review(object, "CREATE", { namespace: "bank" });
   const made = await createHandlers(world.admission)["/mutate/pods"](request, new AbortController().signal);
   assert.equal(made.allowed, true, made.status?.message);
-  await world.settle();
-  return world;
-}
-
-const CLAIMS_OF_BANK: Subject = { verb: "get", resource: "ipclaims", namespace: "bank" };
-const POOLS: Subject = { verb: "list", resource: "ippools", namespace: "" };
-const BLOCKS: Subject = { verb: "list", resource: "ipblocks", namespace: "" };
-const GITOPS = {
-  username: "system:serviceaccount:argocd:argocd-application-controller",
-  uid: "3",
-  groups: ["system:serviceaccounts", "system:serviceaccounts:argocd"],
-};
-const OF_NODE = {
-  ...{ cidr: "10.20.0.80/29", pool: "db", node: "rack-7", nodeUID: "u" },
-  ...{ holes: [], granted: true },
-};
-
-async function worldWithBlock(): Promise<World> {
-  const world = await openWorld({
-    pools: [{ ...DB_POOL, spec: { ...DB_POOL.spec, blockSize: { ipv4: 29 } } }],
-  });
-  await world.realStore.create("block", OF_NODE);
   await world.settle();
   return world;
 }
@@ -166,58 +107,6 @@ describe("what a refusal tells of a pool of nodes' CIDRs", () => {
   });
 });
 
-describe("what a refusal tells of nodes", () => {
-  const asks = { namespace: "shop", ips: "10.20.0.83" };
-
-  it("names node and block of an address to who may list blocks, and to nobody else", async () => {
-    await using world = await worldWithBlock();
-    for (const may of ["all", [BLOCKS]] as const) {
-      assert.match(
-        await toldTo(world, may, asks),
-        /^ADDRESS_TAKEN: address 10\.20\.0\.83 in pool "db" is in block 10\.20\.0\.80\/29 of node rack-7/,
-      );
-    }
-    const words =
-      /^ADDRESS_TAKEN: address 10\.20\.0\.83 in pool "db" is for pods that need no fixed address; free nearby: [0-9., ]+; or ask whoever runs the network$/;
-    for (const may of [[], [POOLS, CLAIMS_OF_BANK]]) assert.match(await toldTo(world, may, asks), words);
-    assert.match(await toldTo(world, "all", { ...asks, user: CONTROLLER }), words);
-  });
-
-  it("nor does it in events and conditions of a namespace", async () => {
-    await using world = await worldWithBlock();
-    const { view } = world.context;
-    const pool = view.pool("db");
-    assert.ok(pool);
-    const refusal = addressInBlock(view, pool, addr("10.20.0.83"), OF_NODE);
-    assert.match(refusal.message, /rack-7/);
-    assert.doesNotMatch(JSON.stringify(withheld(view, refusal, "shop")), /rack-7|10\.20\.0\.80/);
-  });
-
-  it("names the nodes of a pool that is to go to who may list blocks, and to nobody else", async () => {
-    await using world = await worldWithBlock();
-    const gone = async (may: readonly Subject[]) => {
-      const readAccess: ReadAccess = {
-        mayRead: async (_, subject) => may.some((one) => JSON.stringify(one) === JSON.stringify(subject)),
-      };
-      const oldObject = poolObject("db", { ranges: [{ cidr: "10.20.0.0/24" }] });
-      const request = review(oldObject, "DELETE", { namespace: "", oldObject });
-      const handle = createHandlers({ ...world.admission, readAccess })["/validate/pools"];
-      return deniedAs(await handle(request, new AbortController().signal));
-    };
-    assert.equal(
-      await gone([{ verb: "list", resource: "ipclaims", namespace: "" }, POOLS]),
-      "POOL_IN_USE: pool db is in use: nodes have blocks of what would go; set disabled: true and wait",
-    );
-    assert.match(await gone([BLOCKS]), /nodes have 10\.20\.0\.80\/29 \(rack-7\)/);
-  });
-
-  it("asks for a GitOps controller's own rights, for it is who asks", async () => {
-    await using world = await worldWithBlock();
-    assert.match(await toldTo(world, [BLOCKS], { ...asks, user: GITOPS }), /of node rack-7/);
-    assert.doesNotMatch(await toldTo(world, [], { ...asks, user: GITOPS }), /rack-7/);
-  });
-});
-
 describe("a pool that cannot stand beside another", () => {
   const CUT = poolRecord("cut", "10.50.0.0/28", { blockSize: { ipv4: 28 }, default: true });
   const OWNED = { node: "rack-7", nodeUID: "u", holes: [], granted: true, cidr: "10.60.0.8/29" };
@@ -264,59 +153,6 @@ describe("a pool that cannot stand beside another", () => {
     const spec = { ranges: [{ cidr: "10.70.0.0/24" }], blockSize: { ipv4: 28 }, default: true };
     assert.match(await toldOfPool(world, [POOLS], spec), /^pool mine is a default, as cut: of several/);
     assert.match(await toldOfPool(world, [], spec), /^pool mine is a default, as another pool: of several/);
-  });
-});
-
-/** An API server that answers so, and keeps what it was asked. */
-class Reviewer implements Connection {
-  readonly asked: Call[] = [];
-  answer: () => Promise<Answer> = async () => ({ status: 201, body: { status: { allowed: true } } });
-
-  async call(call: Call): Promise<Answer> {
-    this.asked.push(call);
-    return await this.answer();
-  }
-
-  stream(): Promise<Answer> {
-    throw new TypeError("nothing is watched here");
-  }
-
-  close(): void {}
-}
-
-describe("whether somebody may read", () => {
-  it("is for the API server to say, and remembered for 30 s, for 5 s when he may not", async () => {
-    const [reviewer, clock] = [new Reviewer(), new HastyClock()];
-    const access = new ReviewedReadAccess(reviewer, clock);
-    const asks = async (allowed: boolean, calls: number) => {
-      assert.deepEqual([await access.mayRead(MINE, CLAIMS_OF_BANK), reviewer.asked.length], [allowed, calls]);
-    };
-    await asks(true, 1);
-    const [asked = assert.fail()] = reviewer.asked;
-    assert.deepEqual((asked.body as { spec: unknown }).spec, {
-      ...{ user: "tenant", uid: "1", groups: ["system:authenticated"] },
-      resourceAttributes: { verb: "get", group: "berth.dev", resource: "ipclaims", namespace: "bank" },
-    });
-    clock.advance(29_999);
-    await asks(true, 1);
-    reviewer.answer = async () => ({ status: 201, body: { status: { allowed: false } } });
-    clock.advance(1);
-    await asks(false, 2);
-    clock.advance(5_000);
-    await asks(false, 3);
-  });
-
-  it("is no where the API server does not say, and asks it a bounded number of times at once", async () => {
-    const reviewer = new Reviewer();
-    const access = new ReviewedReadAccess(reviewer, new HastyClock());
-    reviewer.answer = () => Promise.reject(new Error("away"));
-    assert.equal(await access.mayRead(MINE, POOLS), false);
-    const { promise: never, resolve } = Promise.withResolvers<Answer>();
-    reviewer.answer = () => never;
-    const many = Array.from({ length: 100 }, (_, n) => access.mayRead({ ...MINE, username: `u${n}` }, POOLS));
-    assert.equal(reviewer.asked.length, 17);
-    resolve({ status: 403, body: "no" });
-    assert.deepEqual(new Set(await Promise.all(many)), new Set([false]));
   });
 });
 
