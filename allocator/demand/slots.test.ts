@@ -4,64 +4,15 @@ import { describe, it } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { entries, podAllocation, slotsFor } from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
-import { addrs, attachmentOf, DB_POOL, granted, refusalOf, viewOf } from "../../test/support/fixtures.ts";
-import { deploymentPod, workload } from "../../test/support/objects.ts";
+import { addrs, granted, refusalOf } from "../../test/support/fixtures.ts";
 import { overlay } from "../../test/support/overlay.ts";
-import { openWorld, type World } from "../../test/support/world.ts";
-import { BerthError, isRefusal } from "../base/errors.ts";
-import type { Context } from "../cache/context.ts";
+import type { World } from "../../test/support/world.ts";
 import { bind } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
-import { readObject } from "../manifest/kubernetes-object.ts";
 import { settleAnswer } from "./admitted-pod.ts";
-import { describeDryRun, dryRun } from "./allocation-dry-run.ts";
+import { dryRun } from "./allocation-dry-run.ts";
 import { allocateSlot, dryRunSlot } from "./slots.ts";
-
-const FOUR = entries("10.20.0.70;10.20.0.71;10.20.0.72;10.20.0.73");
-
-async function opened(): Promise<World> {
-  const world = await openWorld({ pools: [DB_POOL] });
-  await world.objects.keep(granted(readObject(workload("Deployment", "web", { replicas: 4 }))));
-  return world;
-}
-
-/** Admits one more pod of the Deployment: the slot it was bound, with its token, or why not. */
-async function admit(
-  world: World,
-  list = FOUR,
-  context: Context = world.context,
-): Promise<{ slot: string; token: string } | string> {
-  const got = await allocateSlot(context, world.objects, slotsFor(world, list));
-  await world.settle();
-  if (isRefusal(got)) return refusalOf(got);
-  return { slot: got.claim.record.name, token: got.claim.record.binding?.token ?? "" };
-}
-
-async function slotOf(world: World, list = FOUR): Promise<string> {
-  const got = await admit(world, list);
-  return typeof got === "string" ? got : got.slot;
-}
-
-const NO_PROOF = async () => ({ fenced: false, holdExpired: false });
-
-/** The pod appears under a name of its own and is bound to a node. */
-async function start(world: World, name: string, bound: { slot: string; token: string }): Promise<void> {
-  const made = deploymentPod("web", { uid: `uid-of-${name}` });
-  const metadata = { ...(made["metadata"] as object), name };
-  await world.objects.keep(granted(readObject({ ...made, metadata })));
-  const target = { name, uid: `uid-of-${name}`, node: "node-a", token: bound.token };
-  granted(await bind(world.context, `shop/${bound.slot}`, target, NO_PROOF));
-  await world.settle();
-}
-
-async function detach(world: World, name: string, slot: string): Promise<void> {
-  const seen = await world.realStore.get("claim", `shop/${slot}`);
-  assert.ok(seen);
-  await world.realStore.report(seen, {
-    attachment: attachmentOf(name, { detached: true }),
-  });
-  await world.settle();
-}
+import { admit, detach, FOUR, NO_PROOF, opened, slotOf, start } from "./testing/slots.ts";
 
 async function boundTo(world: World, name: string): Promise<{ slot: string; token: string }> {
   const bound = await admit(world);
@@ -69,82 +20,6 @@ async function boundTo(world: World, name: string): Promise<{ slot: string; toke
   await start(world, name, bound);
   return bound;
 }
-
-/** The claims that were read, all that were under way together in one text. */
-function noting(world: World, corrupt = "") {
-  const waves: string[][] = [];
-  let wave: string[] | undefined;
-  const { realStore } = world;
-  const store = overlay(realStore, {
-    get: async (kind, key) => {
-      if (kind !== "claim") return await realStore.get(kind, key);
-      if (wave === undefined) {
-        wave = [];
-        waves.push(wave);
-        void nextTurn().then(() => {
-          wave = undefined;
-        });
-      }
-      wave.push(key);
-      await nextTurn();
-      if (key === corrupt) throw new BerthError("STATE_CORRUPT", "it does not decode");
-      return await realStore.get(kind, key);
-    },
-  });
-  return { context: { ...world.context, store }, waves };
-}
-
-describe("a set of fifty", () => {
-  it("all in use is looked through many slots at a time, each of them once", async () => {
-    await using world = await opened();
-    const list = entries(Array.from({ length: 50 }, (_, i) => `10.20.0.${110 + i}`).join(";"));
-    for (let i = 0; i < 50; i++) assert.equal(typeof (await admit(world, list)), "object");
-    const { context, waves } = noting(world);
-    assert.match(String(await admit(world, list, context)), /^SET_EXHAUSTED: all 50 entries/);
-    assert.deepEqual(
-      waves.map((wave) => wave.length),
-      [1, 2, 4, 8, 16, 16, 3],
-    );
-    assert.equal(new Set(waves.flat()).size, 50);
-  });
-
-  it("allocates a slot before one whose claim cannot be read", async () => {
-    await using world = await opened();
-    assert.equal(await slotOf(world), "web-slot-0");
-    const behind = viewOf({ pools: [DB_POOL] });
-    const { context, waves } = noting(world, "shop/web-slot-2");
-    const got = await admit(world, FOUR, { ...context, view: behind });
-    assert.equal(typeof got === "string" ? got : got.slot, "web-slot-1");
-    assert.deepEqual(waves, [["shop/web-slot-0"], ["shop/web-slot-1", "shop/web-slot-2"]]);
-  });
-
-  it("of which one slot is free costs the reads of that one", async () => {
-    await using world = await opened();
-    const list = entries(Array.from({ length: 50 }, (_, i) => `10.20.0.${110 + i}`).join(";"));
-    const bound: { slot: string; token: string }[] = [];
-    for (let i = 0; i < 50; i++) {
-      const got = await admit(world, list);
-      assert.ok(typeof got !== "string");
-      bound.push(got);
-      await start(world, `web-${i}`, got);
-    }
-    assert.equal(new Set(bound.map(({ slot }) => slot)).size, 50);
-    await world.objects.forget("Pod", "shop", "web-37");
-    await detach(world, "web-37", "web-slot-37");
-    await world.settle();
-    const read: string[] = [];
-    const { realStore } = world;
-    const store = overlay(realStore, {
-      get: async (kind, key) => {
-        if (kind === "claim") read.push(key);
-        return await realStore.get(kind, key);
-      },
-    });
-    const got = await allocateSlot({ ...world.context, store }, world.objects, slotsFor(world, list));
-    assert.equal(granted(got).claim.record.name, "web-slot-37");
-    assert.deepEqual(read, ["shop/web-slot-37"]);
-  });
-});
 
 describe("a set of four", () => {
   it("is filled in its order, and refuses the fifth in words", async () => {
@@ -357,28 +232,5 @@ describe("a set of four", () => {
       assert.equal((await world.realStore.get("claim", `shop/${slot}`))?.record.binding?.token, token);
     }
     await assertClean(world);
-  });
-});
-
-describe("previewSlot", () => {
-  it("stops where the allocation would", async () => {
-    await using world = await opened();
-    const list = entries("10.99.0.1;10.20.0.70");
-    const would = await dryRunSlot(world.context, world.objects, slotsFor(world, list));
-    assert.equal(refusalOf(would), await slotOf(world, list));
-  });
-
-  it("says which slot it would be, or why none, and writes nothing", async () => {
-    await using world = await opened();
-    for (let n = 0; n <= 4; n++) {
-      const before = world.dump();
-      const would = await dryRunSlot(world.context, world.objects, slotsFor(world, FOUR));
-      assert.equal(world.dump(), before);
-      if (n < 4)
-        assert.equal(describeDryRun("pod", granted(would)), `pod would get 10.20.0.7${n} from pool db`);
-      const said = isRefusal(would) ? refusalOf(would) : "";
-      const got = await slotOf(world);
-      assert.equal(said, n < 4 ? "" : got);
-    }
   });
 });
