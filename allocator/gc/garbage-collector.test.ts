@@ -9,15 +9,11 @@ import {
 } from "../../test/support/allocation-requests.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
 import {
-  addr,
   attachmentOf,
   bindingTo,
   claimRecord,
-  DB_POOL,
   granted,
-  NOW,
   reservationRecord,
-  reservationsOf,
   viewOf,
 } from "../../test/support/fixtures.ts";
 import { pod, statefulPod, workload } from "../../test/support/objects.ts";
@@ -26,11 +22,8 @@ import { reserve } from "../lifecycle/reserve.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
 import type { Request } from "../model/address-request.ts";
 import type { Claim } from "../model/claim.ts";
-import type { PoolRecord } from "../pool/pool.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
-import { findOrphans } from "./orphans.ts";
-
-const POOLS = [DB_POOL];
+import { NOTHING, POOLS, pass } from "./testing/passes.ts";
 
 async function keep(world: World, object: unknown): Promise<void> {
   await world.objects.keep(granted(readObject(object)));
@@ -55,101 +48,9 @@ async function used(world: World, key: string, podName: string): Promise<void> {
   await world.settle();
 }
 
-async function pass(world: World, collector: GarbageCollector, afterMs = 0): Promise<string> {
-  world.clock.advance(afterMs);
-  const { orphans, cooled, released, retained } = await collector.pass();
-  await world.settle();
-  return `${orphans} orphans, ${cooled} cooled, ${released} released, ${retained} retained`;
-}
-
-const NOTHING = "0 orphans, 0 cooled, 0 released, 0 retained";
-
 async function claimOf(world: World, key = "shop/mysql-0"): Promise<Claim | undefined> {
   return (await world.realStore.get("claim", key))?.record;
 }
-
-describe("planReap", () => {
-  const stray = reservationRecord("10.20.0.90", { claim: { namespace: "shop", name: "gone" }, nonce: "x" });
-  const claim = claimRecord();
-
-  it("looks twice, with 30 s in between, and only takes what did not change", () => {
-    const view = viewOf({ pools: POOLS, claims: [claim], reservations: [...reservationsOf(claim), stray] });
-    const first = findOrphans(view, new Map(), NOW);
-    assert.deepEqual([first.orphans, [...first.firstSeen.keys()]], [[], ["10.20.0.90"]]);
-    assert.deepEqual(findOrphans(view, first.firstSeen, NOW + 29_999).orphans, []);
-    const second = findOrphans(view, first.firstSeen, NOW + 30_000);
-    assert.deepEqual(
-      second.orphans.map(({ key }) => key),
-      ["10.20.0.90"],
-    );
-    const touched = viewOf({ pools: POOLS, reservations: [stray] });
-    const third = findOrphans(touched, second.firstSeen, NOW + 60_000);
-    assert.deepEqual([third.orphans, third.firstSeen.get(addr("10.20.0.90"))?.at], [[], NOW + 60_000]);
-  });
-
-  it("forgets an orphan that turned out to be none", () => {
-    const view = viewOf({ pools: POOLS, reservations: [stray] });
-    const first = findOrphans(view, new Map(), NOW);
-    const cured = viewOf({
-      pools: POOLS,
-      claims: [claimRecord({ name: "gone", nonce: "x", addresses: [stray.address] })],
-      reservations: [stray],
-    });
-    assert.equal(findOrphans(cured, first.firstSeen, NOW + 10_000).firstSeen.size, 0);
-  });
-
-  it("frees what cooled for as long as its pool says", () => {
-    const cooling = { ...stray, releasedAt: NOW };
-    const of = (now: number) =>
-      findOrphans(viewOf({ pools: POOLS, reservations: [cooling] }), new Map(), now).cooled.length;
-    assert.deepEqual([of(NOW + 29_999), of(NOW + 30_000)], [0, 1]);
-  });
-
-  it("of a pool that is not known it frees it as the pool says that has the address now, else after the usual time", () => {
-    const cooling = { ...stray, pool: "gone", releasedAt: NOW };
-    const [db = assert.fail()] = POOLS;
-    const quick = { ...db, spec: { ...db.spec, cooldown: "5s" } };
-    const of = (pools: readonly PoolRecord[], now: number) =>
-      findOrphans(viewOf({ pools, reservations: [cooling] }), new Map(), now).cooled.length;
-    assert.deepEqual([of([quick], NOW + 4_999), of([quick], NOW + 5_000)], [0, 1]);
-    assert.deepEqual([of([], NOW), of([], NOW + 29_999), of([], NOW + 30_000)], [0, 0, 1]);
-  });
-
-  it("takes the reservations of a releasing claim for its own", () => {
-    const claims = [claimRecord({ releasing: true, addresses: [] })];
-    const view = viewOf({ pools: POOLS, claims, reservations: reservationsOf(claim) });
-    assert.equal(findOrphans(view, new Map(), NOW).firstSeen.size, 0);
-  });
-});
-
-describe("a time that is a year ahead", () => {
-  const ahead = NOW + 365 * 86_400_000;
-
-  it("cools an address for the pool's cooldown, from when it was met", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const cooling = reservationRecord("10.20.0.90", {
-      claim: { namespace: "shop", name: "gone" },
-      nonce: "x",
-    });
-    await world.realStore.create("reservation", { ...cooling, releasedAt: ahead });
-    await world.settle();
-    const collector = world.collector();
-    assert.equal(await pass(world, collector), NOTHING);
-    assert.equal(await pass(world, collector, 29_999), NOTHING);
-    assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
-  });
-
-  it("keeps a claim whose pod never came for its 120 s, from when it was met", async () => {
-    await using world = await openWorld({ pools: POOLS });
-    const claim = claimRecord({ admittedAt: ahead });
-    for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
-    await world.realStore.create("claim", claim);
-    await world.settle();
-    const collector = world.collector();
-    const released = async (ms: number) => (await pass(world, collector, ms)).includes("1 released");
-    assert.deepEqual([await released(0), await released(119_999), await released(1)], [false, false, true]);
-  });
-});
 
 describe("a pass", () => {
   it("does nothing to a claim that is needed", async () => {

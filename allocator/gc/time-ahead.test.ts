@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { claimRecord, NOW, reservationRecord, reservationsOf } from "../../test/support/fixtures.ts";
+import { openWorld } from "../../test/support/world.ts";
+import { NOTHING, POOLS, pass } from "./testing/passes.ts";
+
+describe("a time that is a year ahead", () => {
+  const ahead = NOW + 365 * 86_400_000;
+
+  it("cools an address for the pool's cooldown, from when it was met", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const cooling = reservationRecord("10.20.0.90", {
+      claim: { namespace: "shop", name: "gone" },
+      nonce: "x",
+    });
+    await world.realStore.create("reservation", { ...cooling, releasedAt: ahead });
+    await world.settle();
+    const collector = world.collector();
+    assert.equal(await pass(world, collector), NOTHING);
+    assert.equal(await pass(world, collector, 29_999), NOTHING);
+    assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
+  });
+
+  it("keeps a claim whose pod never came for its 120 s, from when it was met", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const claim = claimRecord({ admittedAt: ahead });
+    for (const reservation of reservationsOf(claim)) await world.realStore.create("reservation", reservation);
+    await world.realStore.create("claim", claim);
+    await world.settle();
+    const collector = world.collector();
+    const released = async (ms: number) => (await pass(world, collector, ms)).includes("1 released");
+    assert.deepEqual([await released(0), await released(119_999), await released(1)], [false, false, true]);
+  });
+});
