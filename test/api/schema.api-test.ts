@@ -6,140 +6,31 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { PoolSpec } from "../../allocator/pool/pool.ts";
-import { keyOf } from "../../allocator/store/codec.ts";
 import {
   addr,
   bareClaim,
   blockOf,
-  fullBlock,
   fullClaim,
   poolOf,
   reservationOf,
   SAMPLE_NAMESPACES,
 } from "../../allocator/store/contract/samples.ts";
-import {
-  blockStatusPatch,
-  placeOf,
-  resourceOf,
-  specOf,
-  statusPatch,
-  storedOf,
-} from "../../allocator/store/kubernetes/objects.ts";
+import { placeOf, resourceOf, specOf, storedOf } from "../../allocator/store/kubernetes/objects.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
-import type { Kind, Records, Store } from "../../allocator/store/store.ts";
-import { type Body, Client } from "../../kube/api/client.ts";
-import {
-  apiVersionOf,
-  asItem,
-  collectionPath,
-  type KubeItem,
-  type ObjectName,
-  RESERVATIONS,
-  type Resource,
-} from "../../kube/api/resource.ts";
-import { statusOf } from "../../kube/api/status.ts";
+import type { Kind, Store } from "../../allocator/store/store.ts";
+import { Client } from "../../kube/api/client.ts";
+import { RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { attachmentOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { clear, definitions, installDefinitions, makeNamespaces, wipe } from "./crds.ts";
+import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
+import { refuses } from "./dry-create.ts";
+import { FULL_POOL, KINDS } from "./full-records.ts";
 import type { ControlPlane } from "./plane.ts";
-import { anyAddress, anyBlock, anyClaim, anyIPv6, anyPool, anyReservation } from "./records.ts";
-import { assertSameFields, type Schema, spoiled } from "./schema.ts";
+import { anyAddress, anyIPv6 } from "./records.ts";
+import { agreementCases } from "./schema-agreement.ts";
 import { openControlPlane } from "./shared-plane.ts";
-
-type Whole<T> = T extends readonly (infer I)[]
-  ? readonly Whole<I>[]
-  : T extends string | number | boolean | null
-    ? T
-    : { readonly [K in keyof T]-?: Whole<Exclude<T[K], undefined>> };
-
-const SELECTOR = {
-  matchLabels: { zone: "a" },
-  matchExpressions: [{ key: "zone", operator: "In", values: ["a"] }],
-} as const;
-
-/** With every field that a PoolSpec has: a field that is added there and not here does not compile. */
-const FULL_POOL: Whole<PoolSpec> = {
-  ranges: [
-    {
-      cidr: "10.20.0.0/24",
-      from: "10.20.0.50",
-      to: "10.20.0.199",
-      gateway: "10.20.0.254",
-      exclude: ["10.20.0.60-10.20.0.69"],
-    },
-  ],
-  reserved: ["10.20.0.50"],
-  routes: [{ dst: "0.0.0.0/0", gw: "10.20.0.254", mtu: 1500, advmss: 1400, priority: 1, table: 2, scope: 0 }],
-  dns: { nameservers: ["10.20.0.2"], domain: "example.org", search: ["example.org"], options: ["ndots:5"] },
-  blockSize: { ipv4: 26, ipv6: 122, ahead: 1 },
-  nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 24, ipv6: 64 } },
-  cilium: { pool: "default", growBelow: 8, shrinkAbove: 16 },
-  nodeSelector: SELECTOR,
-  namespaceSelector: SELECTOR,
-  podSelector: SELECTOR,
-  networks: ["macvlan-conf", "shop/net-b"],
-  priority: 1,
-  default: true,
-  limits: { perNamespace: 50, retention: { perNamespace: 20, ttl: "720h" } },
-  authorization: "Namespace",
-  cooldown: "30s",
-  disabled: true,
-};
-
-const FULL: { readonly [K in Kind]: Records[K] } = {
-  pool: { name: "db", spec: FULL_POOL },
-  claim: fullClaim("mysql-0"),
-  reservation: reservationOf(addr("fd00:20::51"), { marked: true, releasedAt: 1 }),
-  block: fullBlock("10.20.0.64/26"),
-};
-const ANY: { readonly [K in Kind]: fc.Arbitrary<Records[K]> } = {
-  pool: anyPool,
-  claim: anyClaim,
-  reservation: anyReservation,
-  block: anyBlock,
-};
-const KINDS: readonly Kind[] = ["pool", "claim", "reservation", "block"];
-
-/** The schema of the version that is served, of `spec` or `status`. */
-function schemaOf(plural: string, part: "spec" | "status"): Schema {
-  const found = definitions().find(({ metadata }) => metadata.name === `${plural}.berth.dev`);
-  const whole = found?.spec.versions[0]?.schema.openAPIV3Schema as Schema | undefined;
-  const schema = whole?.properties?.[part];
-  assert.ok(schema, `${plural} has no ${part}`);
-  return schema;
-}
-
-describe("the fields of the definitions", () => {
-  for (const kind of KINDS) {
-    it(`are those of a ${kind}`, () => {
-      assertSameFields(schemaOf(resourceOf(kind).plural, "spec"), specOf(kind, FULL[kind]), "spec");
-    });
-  }
-
-  it("are those of a claim's status, and what only Kubernetes has", () => {
-    const schema = schemaOf("ipclaims", "status");
-    const { conditions, repeat, phase, ...own } = schema.properties ?? {};
-    assert.ok(conditions && repeat && phase);
-    const { phase: former, ...written } = statusPatch(fullClaim("mysql-0").status);
-    assert.equal(former, null, "what earlier versions wrote is taken away");
-    assertSameFields({ ...schema, properties: own }, written, "status");
-  });
-
-  it("are those of a block's status, and what only Kubernetes has", () => {
-    const schema = schemaOf("ipblocks", "status");
-    const { repeat, ...own } = schema.properties ?? {};
-    assert.ok(repeat);
-    const status = blockStatusPatch({
-      node: "node-a",
-      used: 1,
-      returnedAt: 1,
-      returnedAddresses: [addr("10.20.0.65")],
-    });
-    assertSameFields({ ...schema, properties: own }, status, "status");
-  });
-});
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the definitions on a real API server", () => {
@@ -405,62 +296,4 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await found("reservation", "spec.claim.namespace=shop,spec.claim.name=mysql-1"), 0);
     });
   });
-}
-
-function agreementCases(kind: Kind, on: { store: () => Store; client: () => Client }): void {
-  it(`take every ${kind} that Berth can write, and give it back`, async () => {
-    await fc.assert(
-      fc.asyncProperty(ANY[kind], async (record) => {
-        const { kind: outcome, stored } = await on.store().create(kind, record);
-        assert.equal(outcome, "created");
-        assert.deepEqual(stored.record, record);
-        assert.deepEqual(await on.store().get(kind, stored.key), stored);
-        const place = placeOf(kind, stored.key);
-        const item = place && (await on.client().get(place));
-        assert.ok(item);
-        await wipe(on.client(), item);
-      }),
-      { numRuns: 60 },
-    );
-  });
-
-  it(`take no ${kind} that Berth cannot read`, async () => {
-    const client = on.client();
-    let refused = 0;
-    const spoiling = ANY[kind].chain((record) =>
-      fc.tuple(fc.constant(record), spoiled({ spec: specOf(kind, record) })),
-    );
-    await fc.assert(
-      fc.asyncProperty(spoiling, async ([record, object]) => {
-        const place = placeOf(kind, keyOf(kind, record));
-        assert.ok(place);
-        const item = await dryCreate(client, place, object);
-        if (typeof item === "string") refused++;
-        else assert.equal(storedOf(kind, item).key, keyOf(kind, record));
-      }),
-      { numRuns: 300 },
-    );
-    assert.ok(refused > 100, `${refused} of 300 were refused`);
-  });
-}
-
-/** What would be made of the object, or why it is refused for what it is. */
-async function dryCreate(client: Client, place: ObjectName, body: Body): Promise<KubeItem | string> {
-  const { resource, connection } = client;
-  const answer = await connection.call({
-    method: "POST",
-    path: collectionPath(resource, place.namespace),
-    query: { dryRun: "All", fieldValidation: "Strict" },
-    body: { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: place },
-  });
-  if (answer.status === 400 || answer.status === 422) return statusOf(answer.body, answer.status).message;
-  assert.equal(answer.status, 201, JSON.stringify(answer.body));
-  const object = answer.body as { metadata: object };
-  return asItem({ ...object, metadata: { ...object.metadata, resourceVersion: "" } }); // it was never written
-}
-
-async function refuses(client: Client, place: ObjectName, body: Body, words: RegExp): Promise<void> {
-  const said = await dryCreate(client, place, body);
-  assert.ok(typeof said === "string", `${JSON.stringify(place)} is taken`);
-  assert.match(said, words);
 }
