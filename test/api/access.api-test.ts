@@ -10,14 +10,13 @@ import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import { type Call, type Connection, connect } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath } from "../../kube/api/resource.ts";
-import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
-import { addrs, attachmentOf, bindingTo, claimRecord } from "../support/fixtures.ts";
+import { addrs, bindingTo, claimRecord } from "../support/fixtures.ts";
 import { run } from "../support/process.ts";
-import { type Account, accountConfig, installAccounts, installPolicies, manifestsOf } from "./accounts.ts";
-import type { Rule } from "./audit-log.ts";
+import { type Account, accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { denied, merge, report, reported, SHOP } from "./agent-calls.ts";
 import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES } from "./berthctl-cluster.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
@@ -27,46 +26,10 @@ import type { TokenConfig } from "./token-config.ts";
 
 /** Set, the snapshots are written anew from what the API server says. */
 const UPDATE = process.env["BERTH_UPDATE_SNAPSHOTS"] === "1";
-const SHOP = "/apis/berth.dev/v1alpha1/namespaces/shop/ipclaims";
+
 const BLOCKS = "/apis/berth.dev/v1alpha1/ipblocks";
 const PODS_OF_SHOP = "/api/v1/namespaces/shop/pods";
 const CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-
-describe("the chart's roles", () => {
-  const roles = manifestsOf("rbac").filter(({ kind }) => kind.endsWith("Role"));
-  const rules = roles.flatMap((role) => role["rules"] as readonly Rule[]);
-  const about = (what: string) =>
-    rules.filter(({ resources }) => resources.some((one) => one.startsWith(what)));
-
-  it("name every group, resource and verb", () => {
-    assert.ok(roles.length >= 6);
-    const words = rules.flatMap(({ apiGroups, resources, verbs }) => [...apiGroups, ...resources, ...verbs]);
-    assert.deepEqual(
-      words.filter((word) => word.includes("*")),
-      [],
-    );
-  });
-
-  it("give no secret and no webhook configuration but Berth's, and no write to pods", () => {
-    assert.deepEqual(
-      about("secrets").map(({ resourceNames, verbs }) => [resourceNames, verbs]),
-      [
-        [
-          ["berth-webhook-ca", "berth-webhook-tls"],
-          ["get", "list", "watch", "patch"],
-        ],
-        [["berth-webhook-tls"], ["list", "watch"]],
-      ],
-    );
-    const configurations = [...about("mutatingwebhook"), ...about("validatingwebhook")];
-    for (const { resourceNames } of configurations) assert.deepEqual(resourceNames, ["berth"]);
-    for (const { verbs } of about("pods")) assert.deepEqual(verbs, ["get", "list", "watch"]);
-    assert.deepEqual(
-      [configurations, about("pods")].map((some) => some.length),
-      [4, 2],
-    );
-  });
-});
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("Berth's accounts", () => {
@@ -107,33 +70,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       connections.push(connection);
       return connection;
     }
-
-    /** What the API server says to a call: "200" or "403 why". */
-    async function reported(connection: Connection, call: Call): Promise<string> {
-      const { status, body } = await connection.call(call);
-      return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
-    }
-
-    /** A report of the agent's about that claim. */
-    function report(claim: string, over: object = {}): Call {
-      const attachment = { ...attachmentOf(claim), node: "node-a", since: "2026-01-01T00:00:00Z" };
-      const status = { attachment: { ...attachment, ...over } };
-      return {
-        method: "PATCH",
-        path: `${SHOP}/${claim}/status`,
-        contentType: "application/merge-patch+json",
-        body: { status },
-      };
-    }
-
-    function merge(path: string, body: object): Call {
-      return { method: "PATCH", path, contentType: "application/merge-patch+json", body };
-    }
-
-    const denied = (policy: string, words: string) =>
-      new RegExp(
-        `^403 .*ValidatingAdmissionPolicy '${policy}' with binding '${policy}' denied request: ${words}$`,
-      );
 
     describe("list of rights", () => {
       async function rights(config: TokenConfig, namespace: string): Promise<string[]> {
