@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { Client } from "../../kube/api/client.ts";
 import { type Answer, connect } from "../../kube/api/connection.ts";
 import {
@@ -26,55 +26,24 @@ import { eventually } from "../support/eventually.ts";
 import { annotationsOf, type Json, pod, poolObject, statefulPod } from "../support/objects.ts";
 import { start } from "../support/process.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import {
+  CLUSTER_BINDINGS,
+  LEASES,
+  POLICIES,
+  POLICY_BINDINGS,
+  QUOTAS,
+  ROLE_BINDINGS,
+  ROLES,
+  STATEFUL_SETS,
+} from "./cluster-resources.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { EagerClock } from "./eager-clock.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
 import { readyz, startReplicas, WEBHOOK_MAIN, writeCertificate } from "./replicas.ts";
 import { readBack, requestCounts } from "./request-counts.ts";
 import { openControlPlane } from "./shared-plane.ts";
 import { registerWebhooks } from "./webhooks.ts";
-
-/** The time of this host, which can be set forward; passes of the garbage collector come every half second. */
-class EagerClock implements Clock {
-  readonly #real = createClock();
-  #ahead = 0;
-
-  now(): number {
-    return this.#real.now() + this.#ahead;
-  }
-
-  monotonic(): number {
-    return this.#real.monotonic();
-  }
-
-  sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#real.sleep(ms === 10_000 ? 500 : ms, signal);
-  }
-
-  forward(ms: number): void {
-    this.#ahead += ms;
-  }
-}
-
-const resource = (group: string, plural: string, kind: string, namespaced = false): Resource => ({
-  ...{ group, version: "v1", plural, kind, namespaced },
-});
-const QUOTAS = resource("", "resourcequotas", "ResourceQuota", true);
-const POLICIES = resource(
-  "admissionregistration.k8s.io",
-  "validatingadmissionpolicies",
-  "ValidatingAdmissionPolicy",
-);
-const POLICY_BINDINGS = resource(
-  "admissionregistration.k8s.io",
-  "validatingadmissionpolicybindings",
-  "ValidatingAdmissionPolicyBinding",
-);
-const ROLES = resource("rbac.authorization.k8s.io", "clusterroles", "ClusterRole");
-const CLUSTER_BINDINGS = resource("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding");
-const ROLE_BINDINGS = resource("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", true);
-const STATEFUL_SETS = resource("apps", "statefulsets", "StatefulSet", true);
-const LEASES = resource("coordination.k8s.io", "leases", "Lease", true);
 
 /** All but pools, whose status the pools controller writes now and then. */
 const WATCHED = [
@@ -86,6 +55,7 @@ const WATCHED = [
   "statefulsets",
   "subjectaccessreviews",
 ];
+
 const VERBS = ["GET", "LIST", "POST", "PUT", "PATCH", "DELETE"];
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
