@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people see who use kubectl, with the webhook as a process of its own behind a real API server.
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { Client } from "../../kube/api/client.ts";
@@ -16,9 +15,9 @@ import {
   poolObject,
   statefulPod,
 } from "../support/objects.ts";
-import { run } from "../support/process.ts";
-import { havePartsOrSkip, partOf } from "./binaries.ts";
+import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { kubectlOn } from "./kubectl-calls.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
@@ -46,47 +45,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await plane?.close();
     });
 
-    /** Of a kind whose pods Berth cannot tell from each other. */
-    function unread(kind: string, name: string, annotations: Json): Json {
-      const object = statefulSet(name, 1, annotations);
-      const { selector, template } = object["spec"] as Json;
-      return { ...object, kind, spec: { selector, template } };
-    }
-
-    /** What `kubectl apply` says on standard error: warnings or why not. */
-    async function apply(object: Json, ...flags: string[]): Promise<string> {
-      const ended = await plane.kubectl(["apply", ...flags, "-f", "-"], { stdin: JSON.stringify(object) });
-      return ended.stderr.trim();
-    }
-
-    /** The same of `kubectl create`, which a pod without a name needs. */
-    async function create(object: Json, ...flags: string[]): Promise<string> {
-      const stdin = JSON.stringify(object);
-      const ended = await plane.kubectl(["create", ...flags, "-o", "name", "-f", "-"], { stdin });
-      return (ended.rc === 0 ? ended.stdout : ended.stderr).trim();
-    }
-
-    /** `kubectl diff`, which runs a program of the system. */
-    async function difference(object: Json) {
-      const { folder } = plane;
-      const env = { HOME: folder, KUBECONFIG: join(folder, "admin.kubeconfig"), PATH: "/usr/bin:/bin" };
-      const stdin = { text: JSON.stringify(object) };
-      return await run(partOf("kubectl"), ["diff", "-f", "-"], { env, stdin });
-    }
-
-    async function get(resource: Resource, name: string, namespace = "shop"): Promise<KubeItem & Json> {
-      const client = new Client(plane.connect(), resource);
-      const item = await client.get(resource.namespaced ? { namespace, name } : { name });
-      assert.ok(item, `${resource.plural} ${name} is not there`);
-      return item as KubeItem & Json;
-    }
-
-    async function count(resource: Resource): Promise<number> {
-      return (await new Client(plane.connect(), resource).page({}, { limit: 500, next: "" })).items.length;
-    }
-
-    const addressesOf = async (name: string, namespace = "shop") =>
-      annotationsOf(await get(PODS, name, namespace))["berth.dev/addresses"];
+    const { apply, create, difference, get, count, addressesOf } = kubectlOn(() => plane);
 
     it("applies a pinned pod, a dual-stack one and a sticky one, whose claims are there when it returns", async () => {
       assert.equal(await apply(pod("licence", { annotations: PIN })), "");
@@ -402,6 +361,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       for (const name of ["plain", "host", "mirror"]) assert.equal(await addressesOf(name), undefined);
     });
   });
+}
+
+/** Of a kind whose pods Berth cannot tell from each other. */
+function unread(kind: string, name: string, annotations: Json): Json {
+  const object = statefulSet(name, 1, annotations);
+  const { selector, template } = object["spec"] as Json;
+  return { ...object, kind, spec: { selector, template } };
 }
 
 function claimOf(item: KubeItem): Json {
