@@ -6,6 +6,10 @@ import { SYSTEM_NAMES } from "../../allocator/model/dialect.ts";
 import type { Manifest } from "./accounts.ts";
 import type { Values } from "./chart-release.ts";
 
+export const CONFIGURATIONS = {
+  mutating: "MutatingWebhookConfiguration",
+  validating: "ValidatingWebhookConfiguration",
+};
 export const CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 const CONFLIST = {
   cniVersion: "1.0.0",
