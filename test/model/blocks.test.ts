@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { allocationOf, binder, reserver } from "./actors.ts";
-import { BLOCKS, granter, lostWord, successor, taker, watcher, word } from "./blocks.ts";
+import { granter, lostWord, successor, taker, watcher, word } from "./block-actors.ts";
+import { BLOCKS } from "./blocks.ts";
 import { explore } from "./explore.ts";
 import { withoutBlocks, withoutHoles, withoutReservations, withoutWritingAgain } from "./lies.ts";
 import { narrate } from "./report.ts";

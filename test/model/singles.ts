@@ -5,7 +5,7 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { type Block, isHole, mayBeSingle, returnedOf } from "../../allocator/model/block.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { allocationOf, binder, releaser, reserver } from "./actors.ts";
-import { giver, granter, returner } from "./blocks.ts";
+import { giver, granter, returner } from "./block-actors.ts";
 import type { Actor, Scenario, Seed } from "./run.ts";
 import { BEGIN } from "./run-state.ts";
 import { held, Y, Z } from "./seeds.ts";
