@@ -11,7 +11,8 @@ import { createRandom } from "../../system/random.ts";
 import { parsed, poolRecord } from "../../test/support/fixtures.ts";
 import { type Agent, startAgent } from "./agent.ts";
 import { encodeCall } from "./testing/client-frames.ts";
-import { PlainBlocks, PlainHost, ScriptedClaims } from "./testing/node-bench.ts";
+import { PlainHost, ScriptedClaims } from "./testing/node-bench.ts";
+import { PlainBlocks } from "./testing/plain-blocks.ts";
 import { ACK, PlainClient, until } from "./testing/socket-bench.ts";
 
 const BLOCK = "10.0.0.4/30";

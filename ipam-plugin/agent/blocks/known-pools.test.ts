@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
 import type { JournalContents } from "../journal/journal.ts";
-import { PlainBlocks } from "../testing/node-bench.ts";
+import { PlainBlocks } from "../testing/plain-blocks.ts";
 import { KnownPools } from "./known-pools.ts";
 
 /** What the journal has after it was told, as the next process reads it. */

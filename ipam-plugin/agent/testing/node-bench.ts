@@ -3,14 +3,10 @@ import assert from "node:assert/strict";
 import type { Refusal } from "../../../allocator/base/errors.ts";
 import { noopLogger, type Random } from "../../../allocator/base/ports.ts";
 import { parseAddress } from "../../../allocator/ip/address.ts";
-import type { Block } from "../../../allocator/model/block.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
-import type { Pool } from "../../../allocator/pool/pool.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
-import type { Stored } from "../../../allocator/store/store.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { parseHost } from "../../cni/requested-ips.ts";
-import type { BlockSource, OwnNode, PodFacts, PoolOwner } from "../blocks/block-source.ts";
 import type {
   AttachRequest,
   ClaimMatch,
@@ -25,6 +21,7 @@ import type { Host, Presence } from "../journal/host.ts";
 import { BLOCK_STEPS, BLOCKS } from "../journal/owned-blocks.ts";
 import type { Answer, Handler, Outcome } from "../rpc/connection.ts";
 import { type AgentServices, createServices } from "../services/services.ts";
+import { PlainBlocks } from "./plain-blocks.ts";
 
 /** Takes the middle, always. */
 export const middling: Random = { token: () => "aaaaaaaaaaaaaaaaaaaaaaaaaa", fraction: () => 0.5 };
@@ -141,51 +138,6 @@ export class ScriptedClaims implements ClaimSource {
 
   async absent(claim: string): Promise<void> {
     this.freed.push(claim);
-  }
-}
-
-/** Blocks as the watch has them: as far behind as a test wants. */
-export class PlainBlocks implements BlockSource {
-  isSynced = true;
-  readonly records = new Map<string, Stored<"block">>(); // CIDR -> block
-  readonly stored = new Map<string, Pool>(); // name -> pool
-
-  blocks(): Iterable<Stored<"block">> {
-    return this.records.values();
-  }
-
-  facts: PodFacts = {};
-  /** This node's Node object, where that matters. */
-  own: OwnNode | undefined = { uid: "u", seenForMs: 0, fenced: false };
-  owners: readonly PoolOwner[] = [];
-  refusalsNameAll = false;
-  /** Set: blocks are proven by what is written there before they are given from. */
-  statuses?: NonNullable<BlockSource["statuses"]>;
-
-  ownNode(): OwnNode | undefined {
-    return this.own;
-  }
-
-  ownersOf(): readonly PoolOwner[] {
-    return this.owners;
-  }
-
-  pool(name: string): Pool | undefined {
-    return this.stored.get(name);
-  }
-
-  pools(): Iterable<Pool> {
-    return this.stored.values();
-  }
-
-  factsOf(): PodFacts {
-    return this.facts;
-  }
-
-  /** This node has the block, granted unless it is said otherwise. */
-  grant(pool: string, cidr: string, over: Partial<Block> = {}, uid = `uid of ${cidr}`): void {
-    const record = { cidr, pool, node: "node-a", nodeUID: "u", holes: [], granted: true, ...over };
-    this.records.set(cidr, { key: cidr, record, uid, revision: "1", createdAt: 0 });
   }
 }
 
