@@ -66,3 +66,11 @@ export function failureIn(answer: Answer): string {
   const { code, msg }: { readonly code: number; readonly msg: string } = JSON.parse(answer.stdout);
   return `${code}: ${msg}`;
 }
+
+/** Whether the journal's attachment is of that interface. */
+export function isPlace(
+  one: { readonly containerID: string; readonly interface: string },
+  { containerID, interface: name }: Sandbox,
+): boolean {
+  return one.containerID === containerID && one.interface === name;
+}

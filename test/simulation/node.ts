@@ -2,22 +2,19 @@
 import { messageOf } from "../../allocator/base/errors.ts";
 import { FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
 import type { Database } from "../../allocator/store/sqlite/database.ts";
-import type { MarkFile } from "../../ipam-plugin/agent/journal/boot-mark.ts";
-import type { Host } from "../../ipam-plugin/agent/journal/host.ts";
-import type { RuntimeRecord } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import type { Answer } from "../../ipam-plugin/agent/rpc/connection.ts";
 import { type Call, NOT_ACCEPTED } from "../../ipam-plugin/agent/rpc/frame.ts";
 import { SeededRandom } from "../support/random.ts";
 import { Agent } from "./agent.ts";
-import { addressesIn, type CniCall, callOf, failureIn, netnsOf, type Sandbox } from "./cni-call.ts";
-import { copyOf } from "./journal-disk.ts";
+import { addressesIn, type CniCall, callOf, failureIn, isPlace, type Sandbox } from "./cni-call.ts";
+import { NodeJournal } from "./node-journal.ts";
+import { NodeSandboxes } from "./node-sandboxes.ts";
 import type { Pod } from "./pod.ts";
 import { Post } from "./process.ts";
 import type { Happening, Schedule } from "./schedule.ts";
 import type { Setting } from "./setting.ts";
 import type { Tally } from "./tally.ts";
 
-const OWN_NETNS = "/proc/self/ns/net";
 /** Of failed ADDs, how many are followed by a DEL: runtimes differ. */
 const TIDY_SHARE = 0.6;
 const SPOOL_POLL_MS = 1_000;
@@ -27,8 +24,6 @@ const BACK_OFF_MS = 10_000;
 const SLOW_STOP_MS = 30_000;
 /** Of all ADDs, how many a runtime may give up on. */
 const SHORT_TIMEOUT_SHARE = 0.1;
-/** Sandboxes that runtimes remember after their end. */
-const MOST_GONE = 6;
 
 interface NodeOptions {
   readonly name: string;
@@ -47,20 +42,13 @@ export class Node {
   readonly pods = new Map<string, Pod>(); // uid -> pod
   agent: Agent | undefined;
   on = true;
-  #sandboxes: Sandbox[] = [];
-  #journal: Database;
-  /** That of the boot, while another one is in its place. */
-  #lost: Database | undefined;
-  #copy: Database | undefined;
-  #mark: string | undefined;
-  #markAtLoss: string | undefined;
+  readonly #sandboxes: NodeSandboxes;
+  readonly #journal: NodeJournal;
   #boots = 1;
   #bootedAt = 0;
   #stamps = 0;
-  #made = 0;
   readonly #options: NodeOptions;
   readonly #chance: SeededRandom;
-  readonly #netns = new Set<string>();
   readonly #spool = new Set<Call>();
   readonly #calls = new Set<CniCall>();
   /** Messages of this boot belong to it. */
@@ -69,7 +57,8 @@ export class Node {
   constructor(options: NodeOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#journal = options.database;
+    this.#journal = new NodeJournal(options.database, options.spare);
+    this.#sandboxes = new NodeSandboxes(options.name);
     this.#chance = new SeededRandom(options.name.charCodeAt(1));
     this.post = new Post(options.schedule, options.name, (process) => {
       this.agent = new Agent(process, this.#agentHost(), options.setting);
@@ -78,12 +67,12 @@ export class Node {
   }
 
   get sandboxes(): readonly Sandbox[] {
-    return this.#sandboxes;
+    return this.#sandboxes.all;
   }
 
   /** Not the one that has served since it booted. */
   get hasOtherJournal(): boolean {
-    return this.#lost !== undefined;
+    return this.#journal.isOther;
   }
 
   /**
@@ -91,27 +80,18 @@ export class Node {
    * with `/run/berth` or without.
    */
   loseJournal(withMark: boolean): void {
-    if (withMark) this.#mark = undefined;
-    this.#markAtLoss = this.#mark;
-    this.#lost = this.#journal;
-    this.#journal = this.#copy ?? this.#options.spare();
-    this.#copy = undefined;
+    this.#journal.lose(withMark);
     this.#restart();
   }
 
   /** A backup of its journal is made, which is what is there when that is lost. */
   copyJournal(): void {
-    this.#copy = this.#options.spare();
-    void this.#options.schedule.busy(copyOf(this.#journal, this.#copy));
+    void this.#options.schedule.busy(this.#journal.copy());
   }
 
   /** The old one is put back, unless the other has begun to serve: then the node is that one's. */
   findJournal(): void {
-    const old = this.#lost;
-    this.#lost = undefined;
-    if (old === undefined || this.#mark !== this.#markAtLoss) return;
-    this.#journal = old;
-    this.#restart();
+    if (this.#journal.find()) this.#restart();
   }
 
   #restart(): void {
@@ -135,19 +115,12 @@ export class Node {
   }
 
   currentOf(pod: Pod): Sandbox | undefined {
-    const own = this.#sandboxes.filter((sandbox) => sandbox.pod === pod && sandbox.phase !== "down");
-    return own.find((sandbox) => sandbox.interface === FIRST_INTERFACE) ?? own[0];
+    return this.#sandboxes.currentOf(pod);
   }
 
   /** A new sandbox for a pod that has none. */
   startSandbox(pod: Pod): void {
-    this.#made++;
-    // What is long gone may still be spoken of, but not for ever.
-    const gone = this.#sandboxes.filter(({ phase }) => phase === "down").slice(0, -MOST_GONE);
-    this.#sandboxes = this.#sandboxes.filter((sandbox) => !gone.includes(sandbox));
-    const id = `${this.name}c${this.#made}`;
-    const sandbox = this.#attach(pod, { id, containerID: id, interface: FIRST_INTERFACE });
-    this.#netns.add(netnsOf(sandbox));
+    const sandbox = this.#sandboxes.make(pod);
     const call = this.send("ADD", sandbox);
     if (this.#chance.fraction() >= SHORT_TIMEOUT_SHARE) return;
     const ready = () => call.heard && sandbox.phase === "starting";
@@ -160,23 +133,15 @@ export class Node {
     this.#message({ what: () => `the runtime gives up on ADD ${sandbox.id}`, run, ready });
   }
 
-  #attach(pod: Pod, where: Pick<Sandbox, "id" | "containerID" | "interface">): Sandbox {
-    const sandbox: Sandbox = { ...where, pod, phase: "starting", fromBlock: false, addresses: [] };
-    this.#sandboxes.push(sandbox);
-    return sandbox;
-  }
-
   /** A meta plugin makes the next interface of the pod when the last one is up. */
-  #attachNext({ pod, containerID }: Sandbox): void {
-    const has = this.#sandboxes.filter((one) => one.containerID === containerID).map((one) => one.interface);
-    const next = pod.further.find((name) => !has.includes(name));
-    if (next === undefined) return;
-    this.send("ADD", this.#attach(pod, { id: `${containerID}/${next}`, containerID, interface: next }));
+  #attachNext(sandbox: Sandbox): void {
+    const next = this.#sandboxes.attachNext(sandbox);
+    if (next !== undefined) this.send("ADD", next);
   }
 
   /** Those of its container that are there, in either order. */
-  #interfacesOf({ containerID }: Sandbox): readonly Sandbox[] {
-    const all = this.#sandboxes.filter((one) => one.containerID === containerID && one.phase !== "down");
+  #interfacesOf(sandbox: Sandbox): readonly Sandbox[] {
+    const all = this.#sandboxes.interfacesOf(sandbox);
     return all.length > 1 && this.#chance.fraction() < 0.5 ? all.toReversed() : all;
   }
 
@@ -185,7 +150,7 @@ export class Node {
     const [first = sandbox, ...others] = this.#interfacesOf(sandbox);
     this.#silence(first);
     first.phase = "down";
-    if (others.length === 0 && this.#chance.fraction() < 0.5) this.#netns.delete(netnsOf(first));
+    if (others.length === 0 && this.#chance.fraction() < 0.5) this.#sandboxes.loseNetns(first);
     this.send("DEL", first);
     if (others.length === 0) return;
     const run = () => {
@@ -209,7 +174,7 @@ export class Node {
       one.phase = "down";
       for (const call of this.#calls) if (call.sandbox === one) call.heard = false;
     }
-    this.#netns.delete(netnsOf(sandbox));
+    this.#sandboxes.loseNetns(sandbox);
   }
 
   /** Nobody waits for its ADD any more. */
@@ -239,12 +204,10 @@ export class Node {
     this.post.crash();
     schedule.drop(this.post); // nobody starts anything on a dead host
     schedule.drop(this.#boot);
-    for (const sandbox of this.#sandboxes) sandbox.phase = "down";
+    this.#sandboxes.powerOff();
     this.on = false;
     this.agent = undefined;
-    this.#netns.clear();
-    this.#mark = undefined; // /run goes with the power
-    this.#lost = undefined;
+    this.#journal.powerOff();
     this.#spool.clear();
     this.#calls.clear();
   }
@@ -274,48 +237,12 @@ export class Node {
   #agentHost() {
     return {
       name: this.name,
-      database: this.#journal,
-      mark: this.#markFile(),
+      database: this.#journal.database,
+      mark: this.#journal.markFile(),
       bootId: `boot-${this.#boots}`,
-      runtimeRecords: async () => this.#records(),
-      host: this.#host(),
+      runtimeRecords: async () => this.#sandboxes.records(),
+      host: this.#sandboxes.host(),
       spool: this.#spool,
-    };
-  }
-
-  /** What the runtime was answered and has not ended since, and whose namespace is there. */
-  #records(): readonly RuntimeRecord[] {
-    const up = this.#sandboxes.filter(
-      (sandbox) => sandbox.phase === "up" && this.#netns.has(netnsOf(sandbox)),
-    );
-    return up.map((sandbox) => ({
-      ...{ path: `/var/lib/cni/results/net-${sandbox.containerID}-${sandbox.interface}`, network: "net" },
-      ...{ containerID: sandbox.containerID, interface: sandbox.interface, netns: netnsOf(sandbox) },
-      addresses: sandbox.addresses,
-    }));
-  }
-
-  #markFile(): MarkFile {
-    return {
-      path: "/run/berth/agent.sock.journal",
-      read: async () => this.#mark,
-      write: async (text) => {
-        this.#mark = text;
-      },
-      update: (text) => {
-        this.#mark = text;
-      },
-      close: () => undefined,
-    };
-  }
-
-  #host(): Host {
-    return {
-      look: async (path) => (this.#netns.has(path) ? "present" : "gone"),
-      identity: async (path) => (path === OWN_NETNS || this.#netns.has(path) ? path : undefined),
-      read: async (path) => {
-        throw new Error(`ENOENT: ${path}`);
-      },
     };
   }
 
@@ -366,7 +293,7 @@ export class Node {
     this.#calls.delete(call);
     if (call.verb === "ADD") return this.#failed(call, "no agent answered");
     this.#spool.add(call.call);
-    this.#endNetns(call.sandbox); // the plugin has said yes, and the runtime goes on
+    this.#sandboxes.endNetns(call.sandbox); // the plugin has said yes, and the runtime goes on
     this.#options.tally.note("spooled DEL", "done");
     this.#lookAtSpool();
     return "no agent answered: on the spool";
@@ -414,25 +341,10 @@ export class Node {
     const { sandbox } = call;
     if (exitStatus === NOT_ACCEPTED) return this.#unanswered(call);
     if (exitStatus !== 0) this.#options.setting.invariants.object(`DEL ${sandbox.id} failed: ${stdout}`);
-    this.#endNetns(sandbox);
+    this.#sandboxes.endNetns(sandbox);
     this.#options.tally.note("DEL", "done");
     return "";
   }
-
-  /** It stays as long as an interface is in it. */
-  #endNetns(sandbox: Sandbox): void {
-    if (this.#sandboxes.some((one) => one.containerID === sandbox.containerID && one.phase !== "down"))
-      return;
-    this.#netns.delete(netnsOf(sandbox));
-  }
-}
-
-/** Whether the journal's attachment is of that interface. */
-export function isPlace(
-  one: { readonly containerID: string; readonly interface: string },
-  { containerID, interface: name }: Sandbox,
-): boolean {
-  return one.containerID === containerID && one.interface === name;
 }
 
 async function settle(answer: Answer, outcome: "delivered" | "lost"): Promise<void> {
