@@ -105,7 +105,7 @@ export const GROUPS: readonly Group[] = [
     // as long as there is time for
     name: "api-load",
     files: [
-      "test/api/{allocators,blocks-sizes,blocks-versions,certificates-rotation,counts,isolation,isolation-forged,rolling-replicas,rolling-upgrade,store,strangers}.api-test.ts",
+      "test/api/{allocators,blocks-crowds,blocks-sizes,blocks-versions,certificates-rotation,counts,isolation,isolation-forged,rolling-replicas,rolling-upgrade,store,strangers}.api-test.ts",
     ],
     isolation: "process",
     concurrency: 3,
