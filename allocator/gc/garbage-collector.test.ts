@@ -174,6 +174,26 @@ describe("a pass", () => {
     await assertClean(world);
   });
 
+  it("goes by the age that the store knows when the leader changes more often than the grace lasts", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const broken = claimRecord({ nonce: "lost its reservation", handMade: true });
+    await world.realStore.create("claim", broken);
+    await world.realStore.create("reservation", reservationRecord("10.20.0.90", { nonce: "left" }));
+    await world.settle();
+    const young = async () => {
+      await world.realStore.create("reservation", reservationRecord("10.20.0.91", { nonce: "young" }));
+      await world.settle();
+    };
+    const said: string[] = [];
+    for (const afterMs of [10_000, 10_000, 10_000]) {
+      said.push(await pass(world, world.collector(), afterMs));
+      if (said.length === 1) await young();
+    }
+    assert.deepEqual(said, [NOTHING, NOTHING, "1 orphans, 0 cooled, 0 released, 0 retained"]);
+    assert.equal((await world.realStore.get("reservation", "10.20.0.70"))?.record.nonce, broken.nonce);
+    assert.deepEqual((await world.all("reservation")).map(({ key }) => key).includes("10.20.0.91"), true);
+  });
+
   it("asks the authority again before it does anything", async () => {
     await using world = await openWorld({ pools: POOLS });
     await ordinal(world);

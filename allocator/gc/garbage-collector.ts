@@ -55,8 +55,8 @@ export class GarbageCollector {
   readonly #limits: RetentionLimits;
   readonly #faults: PassFaults;
   readonly #notRetained: (claim: Stored<"claim">, because: string) => void;
-  #firstSeen: FirstSeen = new Map();
-  #broken: FirstSeen = new Map();
+  #firstSeen: FirstSeen;
+  #broken: FirstSeen;
   readonly #stamps = new ServerTimes();
 
   constructor(context: Context, inventory: ClusterState, options: GarbageCollectorOptions = {}) {
@@ -72,7 +72,7 @@ export class GarbageCollector {
 
   /** Wall clock, ms: since when the oldest candidate for removal has looked the same; undefined when there is none. */
   get oldestCandidateSince(): number | undefined {
-    const all = [...this.#firstSeen.values(), ...this.#broken.values()];
+    const all = [...(this.#firstSeen?.values() ?? []), ...(this.#broken?.values() ?? [])];
     return all.length === 0 ? undefined : all.reduce((oldest, { at }) => Math.min(oldest, at), Infinity);
   }
 

@@ -14,15 +14,33 @@ import type { Stored } from "../store/store.ts";
 /** A reservation without its claim is an orphan when it looked the same this long ago. */
 export const ORPHAN_GRACE_MS = 30_000;
 
-/** When a record was first seen without its counterpart, and as which revision: address or claim -> first seen. */
-export type FirstSeen = ReadonlyMap<string, { readonly revision: string; readonly at: number }>;
+/**
+ * When a record was first seen without its counterpart, and as which revision: address or claim -> first seen. Undefined:
+ * nobody has looked before.
+ */
+export type FirstSeen = ReadonlyMap<string, { readonly revision: string; readonly at: number }> | undefined;
+
+/**
+ * Since when a record looks as it does. Who looks for the first time goes by when it was made, which the store knows: leaders
+ * that change sooner than the grace is over would begin it anew for ever. It is not when the record was changed last, so it
+ * counts then alone; whoever has looked before saw the change.
+ */
+function unchangedSince(
+  firstSeen: FirstSeen,
+  { key, revision, createdAt }: Stored<"reservation" | "claim">,
+  now: number,
+) {
+  if (firstSeen === undefined) return Math.max(Math.min(createdAt, now), now - ORPHAN_GRACE_MS);
+  const seen = firstSeen.get(key);
+  return seen?.revision === revision ? seen.at : now;
+}
 
 export interface OrphanPlan {
   /** Cooling is over: the address is free again. */
   readonly cooled: readonly Stored<"reservation">[];
   /** Seen without a claim twice, unchanged, with the grace in between. */
   readonly orphans: readonly Stored<"reservation">[];
-  readonly firstSeen: FirstSeen;
+  readonly firstSeen: NonNullable<FirstSeen>;
 }
 
 /** Decides which of the reservations, all of them if absent, to look at; the deletion itself reads the store again. */
@@ -46,8 +64,7 @@ export function findOrphans(
       continue;
     }
     if (isBackedByClaim(view.claim(claimKey(record.claim))?.record, record)) continue;
-    const seen = firstSeen.get(record.address);
-    const at = seen?.revision === revision ? seen.at : now;
+    const at = unchangedSince(firstSeen, stored, now);
     next.set(record.address, { revision, at });
     if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);
   }
@@ -76,7 +93,7 @@ function hasSuccessor(view: RecordReader, { claim, address }: Reservation): bool
 interface RepairPlan {
   /** Seen twice, unchanged, with the grace in between, without all that they list. */
   readonly broken: readonly Stored<"claim">[];
-  readonly firstSeen: FirstSeen;
+  readonly firstSeen: NonNullable<FirstSeen>;
 }
 
 /** Decides which of the claims, all of them if absent, list an address that is not reserved for them. */
@@ -96,8 +113,7 @@ export function findBroken(
       return view.blockOwning?.(address) !== undefined;
     };
     if (!isReserved(record) || !record.addresses.some(lacks)) continue;
-    const seen = firstSeen.get(key);
-    const at = seen?.revision === revision ? seen.at : now;
+    const at = unchangedSince(firstSeen, stored, now);
     next.set(key, { revision, at });
     if (now - at >= ORPHAN_GRACE_MS) broken.push(stored);
   }

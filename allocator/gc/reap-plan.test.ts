@@ -33,6 +33,21 @@ describe("planReap", () => {
     assert.deepEqual([third.orphans, third.firstSeen.get(addr("10.20.0.90"))?.at], [[], NOW + 60_000]);
   });
 
+  it("goes by the record's age on its first look, and says of none that it has been suspect for longer than the grace", () => {
+    const view = viewOf({ pools: POOLS, reservations: [stray] });
+    const { createdAt = 0 } = view.reservation(stray.address) ?? {};
+    const look = (afterMs: number) => findOrphans(view, undefined, createdAt + afterMs);
+    const at = (afterMs: number) => look(afterMs).firstSeen.get(stray.address)?.at;
+    assert.deepEqual(
+      [at(-1), at(29_999), at(365 * 86_400_000)],
+      [createdAt - 1, createdAt, createdAt + 365 * 86_400_000 - 30_000],
+    );
+    assert.deepEqual(
+      [look(29_999), look(30_000)].map(({ orphans }) => orphans.length),
+      [0, 1],
+    );
+  });
+
   it("forgets an orphan that turned out to be none", () => {
     const view = viewOf({ pools: POOLS, reservations: [stray] });
     const first = findOrphans(view, new Map(), NOW);
