@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError } from "../../../../allocator/base/errors.ts";
 import { noopLogger } from "../../../../allocator/base/ports.ts";
 import { parseAddress } from "../../../../allocator/ip/address.ts";
@@ -46,7 +47,7 @@ class OneKey {
   /** claim -> its address in etcd */
   readonly claims = new Map<string, string>([["default/box", "10.0.0.50"]]);
   /** Happens while etcd is asked of a claim. */
-  asked = () => {};
+  asked: () => unknown = () => {};
 
   async get(): Promise<StoredHost | undefined> {
     if (this.fault !== undefined) throw this.fault;
@@ -72,7 +73,7 @@ class OneKey {
       log: noopLogger,
       isKept: async ({ claim, addresses }) => {
         const isKept = addresses.every((address) => this.claims.get(claim) === address);
-        this.asked();
+        await this.asked();
         return isKept;
       },
     });
@@ -220,6 +221,29 @@ describe("a host's record", () => {
     key.fault = undefined;
     assert.equal(key.stored, there);
     await assert.rejects(presence.revision(there.revision), { code: "NOT_READY" });
+  });
+
+  it("asks for sixteen claims at once, and of all of them, until one is missing", async () => {
+    const key = new OneKey();
+    const inUse = Array.from({ length: 100 }, (_, n) => useOf(`default/c${n}`, `10.0.1.${n}`));
+    for (const { claim, addresses } of inUse) key.claims.set(claim, addresses.join());
+    let [asked, under, most] = [0, 0, 0];
+    key.asked = async () => {
+      asked++;
+      most = Math.max(most, ++under);
+      await nextTurn();
+      under--;
+    };
+    const presence = key.presence("j1", "p1");
+    presence.start(() => inUse);
+    await presence.close();
+    assert.deepEqual([asked, most, presence.isOwn], [100, 16, true]);
+    key.claims.delete("default/c50");
+    const again = key.presence("j1", "p2");
+    again.start(() => inUse);
+    await again.close();
+    assert.match(again.refusal ?? "", /\(default\/c50 with 10\.0\.1\.50 for one\)/);
+    assert.ok(asked < 200, "what comes after is not looked for");
   });
 
   it("is not doubted for a container that ends, or begins again, while etcd is asked", async () => {
