@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { claimRecord, NOW, reservationRecord, reservationsOf } from "../../test/support/fixtures.ts";
+import { claimRecord, NOW, reservationRecord, reservationsOf, viewOf } from "../../test/support/fixtures.ts";
 import { openWorld } from "../../test/support/world.ts";
+import { ServerTimes } from "../lifecycle/server-times.ts";
+import { findOrphans } from "./orphans.ts";
 import { NOTHING, POOLS, pass } from "./testing/passes.ts";
 
 describe("a time that is a year ahead", () => {
@@ -21,6 +23,16 @@ describe("a time that is a year ahead", () => {
     assert.equal(await pass(world, collector), NOTHING);
     assert.equal(await pass(world, collector, 29_999), NOTHING);
     assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
+  });
+
+  it("cools as many addresses as there are", () => {
+    const reservations = Array.from({ length: 10_001 }, (_, n) =>
+      reservationRecord(`10.20.${n >> 8}.${n & 255}`, { nonce: "x", releasedAt: ahead }),
+    );
+    const view = viewOf({ pools: POOLS, reservations });
+    const stamps = new ServerTimes();
+    const cooled = (now: number) => findOrphans(view, new Map(), now, { stamps }).cooled.length;
+    assert.deepEqual([NOW, NOW + 10_000, NOW + 30_000].map(cooled), [0, 0, 10_001]);
   });
 
   it("keeps a claim whose pod never came for its 120 s, from when it was met", async () => {
