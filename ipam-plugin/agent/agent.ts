@@ -59,7 +59,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   if (!database.inMemory) await requireOwnFolder(database.path);
   const mark = await bindJournal(options, services, journal);
   const handle = createHandler(services);
-  measureNode(services, folder);
   await releasePreviousBoot(services);
   await replaySpool(folder, handle, log, services.bootId);
   const bound = attachments.attached().flatMap((attachment) => attachedNoticeOf(attachment) ?? []);
@@ -69,6 +68,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     await server.close();
     throw new BerthError("NOT_READY", "two agents of this host were started at the same moment; start one");
   }
+  measureNode(services, folder); // what cannot start tries again, and would be measured each time
   const stop = new AbortController();
   const spool = watchSpool({ folder, handle, log, clock, signal: stop.signal, bootId: services.bootId });
   const sweep = new OrphanSweeper(services);

@@ -31,22 +31,48 @@ function refusing(why: BerthError): Handler {
   };
 }
 
+/** Why nothing is served yet, and what is waited for. */
+interface Hindrance {
+  readonly why: BerthError;
+  readonly isOver: () => Promise<boolean>;
+}
+
 /**
  * Starts what binds itself to the boot. As long as another journal has served in it, every call is refused in words. It is
  * tried again each time the mark has changed, for a person has confirmed this journal, and each time the runtime has
- * other records: the last sandbox that the journal does not know may have ended. Rejects when the signal aborts before that.
+ * other records: the last sandbox that the journal does not know may have ended. So are calls while the journal's disk is full:
+ * nothing can be answered that would be durable. Rejects when the signal aborts before that.
  */
 export async function startWhenBound<T>(start: () => Promise<T>, options: RefusingOptions): Promise<T> {
+  let said: string | undefined;
   for (;;) {
     const seen = await evidence(options);
     try {
       return await start();
     } catch (error) {
-      if (!(error instanceof BerthError) || error.code !== "JOURNAL_MISMATCH") throw error;
-      await refuseUntilChanged(error, seen, options);
+      const hindrance = hindranceOf(error, async () => (await evidence(options)) !== seen);
+      if (hindrance === undefined) throw error;
+      const { why } = hindrance;
+      if (why.message !== said) sayWhy(why, options);
+      said = why.message;
+      await refuseUntilOver(hindrance, options);
       if (options.signal.aborted) throw error;
     }
   }
+}
+
+function sayWhy({ code, message: error }: BerthError, { mark: { path }, log }: RefusingOptions): void {
+  if (code === "STORE_FULL") log.error("the journal's disk is full; nothing is served", { error });
+  else log.error("another journal has served this node since it booted; nothing is served", { path, error });
+}
+
+/** What can end while this process waits; undefined: nothing of it. */
+function hindranceOf(error: unknown, isChanged: () => Promise<boolean>): Hindrance | undefined {
+  if (!(error instanceof BerthError)) return undefined;
+  if (error.code === "JOURNAL_MISMATCH") return { why: error, isOver: isChanged };
+  if (error.code !== "STORE_FULL") return undefined;
+  let looks = 0;
+  return { why: error, isOver: async () => looks++ > 0 }; // whether there is room says the next attempt
 }
 
 /** What a start is decided by. */
@@ -54,15 +80,11 @@ async function evidence({ mark, runtimeRecords }: RefusingOptions): Promise<stri
   return JSON.stringify([await mark.read(), (await runtimeRecords()).map(({ path }) => path)]);
 }
 
-async function refuseUntilChanged(why: BerthError, seen: string, options: RefusingOptions): Promise<void> {
-  const { socketPath, mark, clock, log, signal } = options;
-  log.error("another journal has served this node since it booted; nothing is served", {
-    path: mark.path,
-    error: why.message,
-  });
+async function refuseUntilOver({ why, isOver }: Hindrance, options: RefusingOptions): Promise<void> {
+  const { socketPath, clock, log, signal } = options;
   const server = await serveSocket({ path: socketPath, handle: refusing(why), log, clock });
   try {
-    while (!signal.aborted && (await evidence(options)) === seen) await clock.sleep(LOOK_EVERY_MS, signal);
+    while (!signal.aborted && !(await isOver())) await clock.sleep(LOOK_EVERY_MS, signal);
   } finally {
     await server.close();
   }
