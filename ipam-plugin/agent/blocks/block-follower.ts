@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Address } from "../../../allocator/ip/address.ts";
+import { type Address, familyOf, toNumber } from "../../../allocator/ip/address.ts";
+import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
 import { type Block, isReturned } from "../../../allocator/model/block.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
@@ -87,9 +88,12 @@ export class BlockFollower {
     return this.#pools.get(name);
   }
 
-  /** Of all pools that are known. */
-  get longestCooldownMs(): number {
-    return this.pools().reduce((longest, { cooldownMs }) => Math.max(longest, cooldownMs), 0);
+  /** The longest of the pools that are known to have the address; 0: none. */
+  cooldownOf(address: Address): number {
+    const [family, n] = [familyOf(address), toNumber(address)];
+    const has = ({ ranges }: Pool) =>
+      ranges.some((range) => range.family === family && contains(fullInterval(range.cidr), n));
+    return this.pools().reduce((most, pool) => (has(pool) ? Math.max(most, pool.cooldownMs) : most), 0);
   }
 
   /** When the journal was told that the block is given back; undefined: it was not. */

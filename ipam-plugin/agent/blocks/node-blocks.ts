@@ -11,9 +11,7 @@ import { MOST_BLOCK_BITS } from "../../../allocator/pool/blocks.ts";
 import type { AddressUse } from "../journal/address-set.ts";
 import type { OwnedBlock } from "../journal/owned-blocks.ts";
 import { BlockSpace } from "./block-space.ts";
-
-/** Freed addresses are remembered for so long at least, in case that their block is heard of only then. */
-const REMEMBERED_MS = 600_000;
+import { type CooldownOf, FreedAddresses } from "./freed-addresses.ts";
 
 /** Beyond what any block has. */
 const RECALLED_RANK = 2 ** (MOST_BLOCK_BITS + 1);
@@ -51,18 +49,17 @@ export interface BlockEntry {
  */
 export class NodeBlocks implements AddressUse {
   readonly #now: () => number;
-  readonly #longestCooldownMs: () => number;
   readonly #blocks = new Map<string, Entry>(); // CIDR -> block
   readonly #ofPool = new Map<string, Set<Entry>>(); // pool -> its blocks
   readonly #lengths = new Map<string, number>(); // family and prefix length -> how many blocks have it
   readonly #byNumber = new Map<string, Entry>(); // family, length and number of the block -> block
   readonly #holders = new Map<Address, number>(); // address in use -> how many networks have it
-  readonly #freed = new Map<Address, number>(); // address -> when it was freed, in that order
+  readonly #freed: FreedAddresses;
 
-  /** `longestCooldownMs`: of any pool that one of these blocks may be of. */
-  constructor(now: () => number, longestCooldownMs: () => number = () => 0) {
+  /** `cooldownOf`: by the pools that one of these blocks may be of. */
+  constructor(now: () => number, cooldownOf: CooldownOf = () => 0) {
     this.#now = now;
-    this.#longestCooldownMs = longestCooldownMs;
+    this.#freed = new FreedAddresses(cooldownOf, now());
   }
 
   held(address: Address): void {
@@ -79,8 +76,7 @@ export class NodeBlocks implements AddressUse {
       return;
     }
     this.#holders.delete(address);
-    this.#forgetFreed();
-    this.#freed.delete(address);
+    this.#freed.forget(this.#now());
     this.#freed.set(address, at);
     for (const { space } of this.#around(address)) space.free(toNumber(address), at);
   }
@@ -108,7 +104,9 @@ export class NodeBlocks implements AddressUse {
     this.#byNumber.set(numberOf(kind, base), entry);
     const inIt = (address: Address) => familyOf(address) === family && entry.space.has(toNumber(address));
     for (const address of this.#holders.keys()) if (inIt(address)) entry.space.hold(toNumber(address));
-    const freed = [...this.#freed].filter(([address]) => inIt(address)).sort(([, a], [, b]) => a - b);
+    const freed = [...this.#freed.entries()]
+      .filter(([address]) => inIt(address))
+      .sort(([, a], [, b]) => a - b);
     for (const [address, at] of freed) entry.space.free(toNumber(address), at);
   }
 
@@ -225,21 +223,6 @@ export class NodeBlocks implements AddressUse {
       const bits = BigInt(bitsOf(family) - Number(length));
       const found = this.#byNumber.get(numberOf(kind, (n >> bits) << bits));
       if (found !== undefined) yield found;
-    }
-  }
-
-  #forgetFreed(): void {
-    const now = this.#now();
-    let oldest: number | undefined; // all pools are looked at for it: once, and only where something is that old
-    for (const [address, at] of this.#freed) {
-      if (at > now) {
-        this.#freed.set(address, now);
-        continue;
-      }
-      if (at > now - REMEMBERED_MS) return;
-      oldest ??= now - this.#longestCooldownMs();
-      if (at > oldest) return;
-      this.#freed.delete(address);
     }
   }
 }

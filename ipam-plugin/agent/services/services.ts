@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { KeyedMutex } from "../../../allocator/base/keyed-mutex.ts";
 import {
   type Clock,
@@ -7,6 +8,7 @@ import {
   noopMetrics,
   type Random,
 } from "../../../allocator/base/ports.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Database } from "../../../allocator/store/sqlite/database.ts";
 import type { NetworkConfig } from "../../cni/config.ts";
@@ -106,8 +108,8 @@ export async function createServices(options: ServicesOptions): Promise<AgentSer
   const contents = journal.load();
   let follower: BlockFollower | undefined;
   // what the journal says was freed comes before its pools are read
-  const longestCooldownMs = () => follower?.longestCooldownMs ?? Number.POSITIVE_INFINITY;
-  const blocks = new NodeBlocks(() => clock.now(), longestCooldownMs);
+  const cooldownOf = (address: Address) => follower?.cooldownOf(address) ?? Number.POSITIVE_INFINITY;
+  const blocks = new NodeBlocks(() => clock.now(), cooldownOf);
   const attachments = new AttachmentCache(journal, blocks, contents);
   const blockFollower = new BlockFollower({ source, blocks, journal, contents, bootId });
   follower = blockFollower;
