@@ -72,6 +72,19 @@ describe("a pod that waits for an address of its network's pool", () => {
     assert.deepEqual(await ofA({ pools, pods, blocks, waitedMs: 5_000 }), { open: "4" });
   });
 
+  it("counts beyond what others use after 30 s, also with one interface, where nodes have nothing ahead", async () => {
+    const served = { ...beside("one"), status: { podIPs: [{ ip: "10.4.0.1" }] } };
+    const status = { node: "a", used: 1 };
+    const blocks = ["10.4.0.1/32", "10.4.0.2/32"].map((cidr) => ({ cidr, pool: "open", status }));
+    const of = (blockSize: object, more: object) => {
+      const pools = [web({ blockSize, ...more }, "open", "10.4.0.0/24")];
+      return ofA({ pools, pods: { served, waits: on("a") }, blocks, waitedMs: 30_000 });
+    };
+    assert.deepEqual(await of(SINGLES, { default: true }), { open: "3" });
+    assert.deepEqual(await of(SINGLES, { networks: ["lan"] }), { open: "3" });
+    assert.deepEqual(await of({ ipv4: 32 }, { default: true }), { open: "2" });
+  });
+
   it("counts for both interfaces for a pool that names both networks", async () => {
     const both = web({ networks: ["net", "line"], blockSize: SINGLES }, "both", "10.5.0.0/24");
     const pods = { waits: beside("line") };

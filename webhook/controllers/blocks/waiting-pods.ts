@@ -98,7 +98,7 @@ export function homesOfWaiting(
     return at(chosen, n + 1, true);
   });
   const others = pod.asksNothing ? perhapsServing(pools, pod, wait) : [];
-  const all = [...at(counted, 0, isBeyond(pod, wait)), ...further, ...others];
+  const all = [...counted.flatMap((one) => at([one], 0, isBeyond(pod, wait, one))), ...further, ...others];
   const keyOf = ({ home: { pool, family }, interface: n }: HomeAt) => `${pool}/${family}/${n}`;
   return [...new Map(all.reverse().map((one) => [keyOf(one), one.home])).values()];
 }
@@ -122,15 +122,20 @@ function perhapsServing(pools: readonly Pool[], pod: WaitingPod, wait: Wait): re
   const most = Math.min(wait === "long in vain" ? MOST_FURTHER : 1, pod.further.length);
   const forAny = pools.filter(({ spec }) => spec.networks === undefined);
   const rest = Array.from({ length: most }, (_, n) => at(openTo(forAny, pod.input), n + 1, true));
-  const mayBeFirst = pools.filter((pool) => mayServeFirst(pool, pod));
-  return [...at(openTo(mayBeFirst, pod.input), 0, isBeyond(pod, wait)), ...rest.flat()];
+  const mayBeFirst = openTo(
+    pools.filter((pool) => mayServeFirst(pool, pod)),
+    pod.input,
+  );
+  return [...mayBeFirst.flatMap((one) => at([one], 0, isBeyond(pod, wait, one))), ...rest.flat()];
 }
 
 /**
  * Whether its first interface has no address either, or it would have shown one by now. Of a pod with that interface alone what is used
- * may be its own for as long as its kubelet says nothing.
+ * may be its own while its kubelet says nothing; after long it is others', of which each may have several and shows one. Where nodes have
+ * some ahead it has one of those.
  */
-function isBeyond({ further }: WaitingPod, wait: Wait): boolean {
+function isBeyond({ further }: WaitingPod, wait: Wait, { pool }: Chosen): boolean {
+  if (wait === "long in vain" && blocksAhead(pool) === 0) return true;
   return further.length > 0 && (wait === "in vain" || wait === "long in vain");
 }
 
