@@ -257,6 +257,7 @@ describe("the conflist", () => {
       "info: conflist of the former name removed",
       "info: conflist written",
       "warn: the conflist of the former name was changed since it was written, and stays",
+      "warn: a configuration that asks Berth comes before the agent's, and is the one in use",
     ]);
   });
 

@@ -4,6 +4,7 @@ import { basename } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { isObject } from "../../../allocator/base/validation.ts";
+import { warnOfEarlier } from "./earlier-conflists.ts";
 import { remember, removeFormer } from "./former-conflist.ts";
 import { conflistPath, type Installation, installConflist, prepareConflist } from "./plugin-binary.ts";
 import { fillPodCidrs, needsPodCidr } from "./pod-cidr.ts";
@@ -150,7 +151,7 @@ export class Conflist {
   }
 
   async #write(): Promise<void> {
-    const { isReady, log, node, podCidrs, nodeUID, from, record, folder } = this.#options;
+    const { isReady, log, node, podCidrs, nodeUID, from, record, folder, aliases = [] } = this.#options;
     const wanted = this.#wanted;
     if (wanted === undefined || !isReady()) return;
     const hasPlaces = needsPodCidr(wanted);
@@ -163,6 +164,7 @@ export class Conflist {
     const isNew = await installConflist(this.#options, text);
     if (isNew) log.info("conflist written", { path: conflistPath(this.#options) });
     await removeFormer(next, { folder, record, log });
+    await warnOfEarlier({ name: next.name, folder, plugins: ["berth", ...aliases], log });
     this.#written = wanted;
     this.#writtenOf = owner;
   }
