@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { BerthError } from "../../../../allocator/base/errors.ts";
 import { noopLogger } from "../../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../../system/testing/manual-clock.ts";
@@ -26,7 +27,7 @@ function bench() {
   const releaseFormer = async (end: (typeof former)[number]) => void former.push(end);
   const deps = { presence, releaseFormer, clock: new ManualClock(), log: noopLogger };
   const claims = new EtcdClaims({ claims: scripted, ...deps });
-  return { scripted, presence, claims, former };
+  return { scripted, presence, claims, former, deps };
 }
 
 describe("EtcdClaims", () => {
@@ -74,6 +75,27 @@ describe("EtcdClaims", () => {
     await claims.attached(notice);
     await claims.close();
     assert.deepEqual(scripted.known, [notice]);
+  });
+
+  it("tells etcd of all containers but those whose claims cannot be read, and of none while it is away", async () => {
+    const { scripted, claims } = bench();
+    const tried: string[] = [];
+    let fault = new BerthError("STATE_CORRUPT", "default/c-1 in etcd cannot be decoded");
+    scripted.attached = async ({ claim }) => {
+      tried.push(claim);
+      if (claim === "default/c-1" || fault === AWAY) throw fault;
+    };
+    const tell = async (of: EtcdClaims) => {
+      for (const name of ["c-1", "c-2", "c-3"])
+        await of.attached({ claim: `default/${name}`, pod: REQUEST.pod, attachment: REQUEST.attachment });
+      for (let turn = 0; turn < 100; turn++) await nextTurn();
+      await of.close();
+    };
+    await tell(claims);
+    assert.deepEqual(tried.splice(0), ["default/c-1", "default/c-2", "default/c-3"]);
+    fault = AWAY;
+    await tell(new EtcdClaims({ ...bench().deps, claims: scripted }));
+    assert.deepEqual(tried, ["default/c-1"]);
   });
 
   it("tells of the end of a container after what was under way about its start", async () => {

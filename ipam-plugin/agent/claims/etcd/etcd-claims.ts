@@ -118,23 +118,28 @@ export class EtcdClaims implements ClaimSource {
   }
 
   async #report(): Promise<void> {
-    const { claims, clock, log } = this.#options;
-    while (!this.#stop.signal.aborted && this.#unreported.size > 0) {
-      for (const [claim, notice] of this.#unreported) {
-        if (this.#stop.signal.aborted) return;
-        try {
-          await this.#locks.run(claim, async () => {
-            if (this.#unreported.get(claim) === notice) await claims.attached(notice);
-          });
-          if (this.#unreported.get(claim) === notice) this.#unreported.delete(claim);
-        } catch (error) {
-          log.warn("etcd was not told of a container; tried again", { claim, error: messageOf(error) });
-          break;
-        }
-      }
-      if (this.#unreported.size > 0) await clock.sleep(RETRY_MS, this.#stop.signal);
+    const { signal } = this.#stop;
+    while (!signal.aborted && this.#unreported.size > 0) {
+      for (const [claim, notice] of this.#unreported)
+        if (signal.aborted || (await this.#tell(claim, notice)) === "etcd") break;
+      if (this.#unreported.size > 0) await this.#options.clock.sleep(RETRY_MS, signal);
     }
     this.#reporting = undefined;
+  }
+
+  /** Where the fault is: a claim that cannot be read keeps no other, and with anything else the next one would meet the same. */
+  async #tell(claim: string, notice: SandboxNotice): Promise<"none" | "claim" | "etcd"> {
+    const { claims, log } = this.#options;
+    try {
+      await this.#locks.run(claim, async () => {
+        if (this.#unreported.get(claim) === notice) await claims.attached(notice);
+      });
+      if (this.#unreported.get(claim) === notice) this.#unreported.delete(claim);
+      return "none";
+    } catch (error) {
+      log.warn("etcd was not told of a container; tried again", { claim, error: messageOf(error) });
+      return error instanceof BerthError && error.code === "STATE_CORRUPT" ? "claim" : "etcd";
+    }
   }
 }
 
