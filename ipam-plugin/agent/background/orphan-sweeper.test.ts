@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
+import { claimIn } from "../claims/claim-place.ts";
 import { linuxHost } from "../journal/host.ts";
 import { BlocksBench } from "../testing/blocks-bench.ts";
 import { claimResult, NodeBench, podArgs } from "../testing/node-bench.ts";
@@ -212,6 +214,29 @@ describe("what counts as in use on this node", () => {
     await turn;
     await look;
     assert.deepEqual(node.claimSource.freed, ["shop/lost", "shop/coming"]);
+  });
+
+  it("is said to be absent though others cannot be looked at, and asked of no etcd again that is away", async () => {
+    const faults = new Map([
+      ["shop/corrupt", new BerthError("STATE_CORRUPT", "claim shop/corrupt cannot be decoded")],
+      [claimIn("etcd-away", "lan/one"), new BerthError("STORE_UNAVAILABLE", "etcd cannot be reached")],
+    ]);
+    const asked: string[] = [];
+    node.claimSource.lastSandboxes = async (claim) => {
+      asked.push(claim);
+      const fault = faults.get(claim);
+      if (fault !== undefined) throw fault;
+      return [];
+    };
+    const [one, two, other] = [
+      claimIn("etcd-away", "lan/one"),
+      claimIn("etcd-away", "lan/two"),
+      claimIn("etcd-up", "lan/one"),
+    ];
+    node.claimSource.used = ["shop/corrupt", "shop/lost", one, two, other];
+    await sweep.look();
+    assert.deepEqual(node.claimSource.freed, ["shop/lost", other]);
+    assert.ok(!asked.includes(two));
   });
 });
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isStoreFault } from "../../../allocator/base/errors.ts";
 import { unknownSandbox } from "../add/unknown-sandbox.ts";
+import { placeOf } from "../claims/claim-place.ts";
 import { type Attachment, attachmentKey, detached, lookForNetns } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 
@@ -115,11 +117,19 @@ export class OrphanSweeper {
     return Math.max(TOMBSTONE_MS, own?.cooldownMs ?? 0);
   }
 
+  /** A claim that cannot be looked at keeps no other; of an etcd that is away the others could not be, either. */
   async #lookAtClaims(): Promise<void> {
-    const { claimSource, attachments } = this.#parts;
+    const { claimSource, attachments, log } = this.#parts;
+    const away = new Set<string | undefined>(); // names of etcds; undefined: the claims that are in none of them
     for (const claim of claimSource.inUse()) {
-      if (attachments.ofClaim(claim).length > 0) continue;
-      await ifUnused(claim, this.#parts, () => claimSource.absent(claim));
+      const { etcd } = placeOf(claim);
+      if (away.has(etcd) || attachments.ofClaim(claim).length > 0) continue;
+      try {
+        await ifUnused(claim, this.#parts, () => claimSource.absent(claim));
+      } catch (error) {
+        log.error("claim was not looked at", { claim, error });
+        if (isStoreFault(error)) away.add(etcd);
+      }
     }
   }
 
