@@ -3,7 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { altered } from "../../test/simulation/altered.ts";
+import { poolRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError } from "../base/errors.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import { BlockDistributor } from "./distributor.ts";
 import { distributor, Nodes, shared } from "./testing/block-nodes.ts";
@@ -86,5 +89,45 @@ describe("blocks of a pool that is not known here yet", () => {
     await world.realStore.remove("pool", seen);
     await blocks.pass();
     assert.equal(await asked(world), 1);
+  });
+});
+
+describe("blocks of a pool that cannot be given now", () => {
+  it("keep no other pool's nodes from theirs, and those of a store that is away are all that is tried", async () => {
+    const pools = ["10.1.0.0/24", "10.2.0.0/24"].map((cidr, n) =>
+      poolRecord(["a", "b"][n] ?? "", cidr, { blockSize: { ipv4: 28, ahead: 0 } }),
+    );
+    let code: "WRITE_REFUSED" | "STORE_UNAVAILABLE" = "WRITE_REFUSED";
+    const tried: string[] = [];
+    await using world = await openWorld({
+      pools,
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            const { pool = "" } = { pool: undefined, ...record };
+            if (kind === "block") tried.push(pool);
+            if (kind === "block" && pool === "a") throw new BerthError(code, "a policy refuses it");
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    const nodes = new Nodes();
+    nodes.pods.set("node-a", 1);
+    const said: unknown[] = [];
+    const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };
+    const blocks = new BlockDistributor({ ...world.context, log, view: world.cache }, nodes);
+    await blocks.pass();
+    assert.deepEqual(
+      (await world.all("block")).map(({ record }) => record.pool),
+      ["b"],
+    );
+    assert.deepEqual(said, [
+      ["blocks of a pool cannot be given", { pool: "a", error: "a policy refuses it" }],
+    ]);
+    code = "STORE_UNAVAILABLE";
+    nodes.pods.set("node-b", 1);
+    tried.length = 0;
+    await assert.rejects(blocks.pass(), { code });
+    assert.deepEqual(new Set(tried), new Set(["a"]));
   });
 });

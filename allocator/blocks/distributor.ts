@@ -2,6 +2,7 @@
 
 import { isStoreFault, messageOf } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
+import type { LogFields } from "../base/ports.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family } from "../ip/address.ts";
@@ -94,36 +95,36 @@ export class BlockDistributor {
     const shortages: Shortage[] = [];
     // CIDRs of nodes are for whoever writes them into the cluster's objects (ADR 0029)
     const blocks = [...this.#context.view.blocks()].filter(({ record }) => record.use === undefined);
-    await inParallel(blocks, SETTLED_AT_ONCE, (one) => this.#settleSafely(one));
+    await inParallel(blocks, SETTLED_AT_ONCE, (one) =>
+      this.#safely("block cannot be settled", { kind: "block", key: one.key }, () => this.#settle(one)),
+    );
     this.#lookAtAll();
     for (const { name } of this.#context.view.pools()) {
       // what has become of it meanwhile counts
       const pool = this.#context.view.pool(name);
       for (const family of pool?.families ?? []) {
         if (pool === undefined) continue;
-        const shortage = await this.#spread(pool, family);
+        const spread = () => this.#spread(pool, family);
+        const shortage = await this.#safely("blocks of a pool cannot be given", { pool: name }, spread);
         if (shortage !== undefined) shortages.push(shortage);
       }
     }
     return shortages;
   }
 
-  /** What is wrong with one block says nothing about the next one; what is wrong with the store does. */
-  async #settleSafely(stored: Stored<"block">): Promise<void> {
-    if (!this.#mayWrite()) return;
+  /** What is wrong with one record says nothing about the next one; what is wrong with the store does. */
+  async #safely<T>(words: string, about: LogFields, work: () => Promise<T>): Promise<T | undefined> {
     try {
-      await this.#settle(stored);
+      return await work();
     } catch (error) {
       if (isStoreFault(error)) throw error;
-      this.#context.log.error("block cannot be settled", {
-        kind: "block",
-        key: stored.key,
-        error: messageOf(error),
-      });
+      this.#context.log.error(words, { ...about, error: messageOf(error) });
+      return undefined;
     }
   }
 
   async #settle(stored: Stored<"block">): Promise<void> {
+    if (!this.#mayWrite()) return;
     if (stored.record.releasedAt !== undefined)
       return void (await endCooldown(this.#context, stored, (block) => this.#hasSingles(block)));
     const evidence = returnedBy(stored) ?? (await this.#facts.evidence(stored));

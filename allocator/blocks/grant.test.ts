@@ -8,6 +8,7 @@ import { BerthError } from "../base/errors.ts";
 import { parseCidr } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { isHole, withHole } from "../model/block.ts";
+import { keyOf } from "../store/codec.ts";
 import type { Stored } from "../store/store.ts";
 import { finishGrant, grantBlocks } from "./grant.ts";
 import { grantTo, of, WEB } from "./testing/grants-to-nodes.ts";
@@ -140,6 +141,24 @@ describe("a grant", () => {
     assert.deepEqual([got?.key, got?.record.holes], ["10.0.0.8/30", ["10.0.0.8/32", "10.0.0.10/31"]]);
     assert.equal(await grantTo(world, "node-b"), undefined);
     assert.equal((await world.all("block")).length, 1);
+  });
+
+  it("takes a block that cannot be read for somebody's, and goes on to the next", async () => {
+    const pool = poolRecord("web", "10.0.0.0/29", { blockSize: { ipv4: 30 } });
+    const asked: string[] = [];
+    await using world = await openWorld({
+      pools: [pool],
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind === "block" && asked.push(keyOf(kind, record)) === 1)
+              throw new BerthError("STATE_CORRUPT", `block ${asked[0]} cannot be read`);
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    const got = await grantTo(world, "node-a", { pool });
+    assert.deepEqual([asked.length, got?.key], [2, asked[1]]);
   });
 
   it("takes a reservation that cannot be read for somebody's", async () => {

@@ -22,7 +22,15 @@ import { closedIn, cutSpace, openIn, singleOf } from "../pool/blocks.ts";
 import { type Pool, parseStoredPool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
-import { listing, MOST_READS, type Reader, readerFor, readerOf, takenFrom } from "./reserved-reader.ts";
+import {
+  isCorrupt,
+  listing,
+  MOST_READS,
+  type Reader,
+  readerFor,
+  readerOf,
+  takenFrom,
+} from "./reserved-reader.ts";
 
 type StoreContext = Pick<Context, "store"> & { readonly view?: Pick<RecordReader, "occupants"> };
 
@@ -86,10 +94,21 @@ export async function makeBlock(
     if (use !== undefined && inUse.length > 0) continue; // it would not be whole
     const holes = use === undefined ? holesText(merge([...closedIn(pool, cidr), ...inUse]), family) : [];
     const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes, ...(use && { use }) };
-    const made = await store.create("block", record);
-    if (made.kind !== "exists") return made.stored;
+    const made = await created(store, record);
+    if (made !== undefined) return made;
   }
   return undefined;
+}
+
+/** Undefined: somebody has it, be it that nobody here can read that. */
+async function created(store: Store, record: Block): Promise<Stored<"block"> | undefined> {
+  try {
+    const made = await store.create("block", record);
+    return made.kind === "exists" ? undefined : made.stored;
+  } catch (error) {
+    if (isCorrupt(error)) return undefined;
+    throw error;
+  }
 }
 
 /** What others have, and not from Berth, is a hole as what is reserved: it may be given once it is free (ADR 0025). */
@@ -152,9 +171,9 @@ export async function grantSingle(
   const cidr = parseCidr(singleOf(address));
   if (cidr === undefined || openIn(pool, cidr).length === 0) return undefined;
   const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes: [], within };
-  const made = await context.store.create("block", record);
-  if (made.kind === "exists") return undefined;
-  const granted = await finishGrant(context, made.stored);
+  const made = await created(context.store, record);
+  if (made === undefined) return undefined;
+  const granted = await finishGrant(context, made);
   return granted?.record.node === node ? granted : undefined;
 }
 

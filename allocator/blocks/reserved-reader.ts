@@ -102,6 +102,6 @@ async function isReserved(store: Store, family: Family, n: bigint): Promise<bool
   }
 }
 
-function isCorrupt(error: unknown): boolean {
+export function isCorrupt(error: unknown): boolean {
   return error instanceof BerthError && error.code === "STATE_CORRUPT";
 }
