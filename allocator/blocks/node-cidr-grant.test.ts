@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { altered } from "../../test/simulation/altered.ts";
 import { addr, parsed, poolRecord, reservationRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError } from "../base/errors.ts";
 import { type Cidr, type Family, parseCidr } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { blockAgainst } from "../lifecycle/block-conflict.ts";
@@ -29,6 +31,45 @@ async function grantTo(world: World, nodes: readonly string[], pool = POOL, fami
   await world.settle();
   return granted;
 }
+
+describe("a pool whose CIDRs cannot be given", () => {
+  it("keeps no other from giving its own, but a store that is away does", async () => {
+    const pools = [
+      POOL,
+      poolRecord("other", "10.245.0.0/22", { nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 24 } } }),
+    ];
+    let code: "WRITE_REFUSED" | "STORE_UNAVAILABLE" = "WRITE_REFUSED";
+    await using world = await openWorld({
+      pools,
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind === "block" && "pool" in record && record.pool === "nodes")
+              throw new BerthError(code, "a policy refuses it");
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    const said: unknown[] = [];
+    const log = { ...world.context.log, error: (...line: unknown[]) => void said.push(line) };
+    const grants = pools.map((pool) => ({
+      pool: parsed(pool),
+      requests: [{ family: "IPv4" as const, node: "a", nodeUID: "u" }],
+      taken: new IntervalSet(),
+    }));
+    const granted = async () => {
+      const found: string[] = [];
+      for await (const lot of grantNodeCidrs({ ...world.context, log, view: world.cache }, { grants }))
+        found.push(...lot.map(({ record }) => record.pool));
+      return found;
+    };
+    assert.deepEqual(await granted(), ["other"]);
+    const about = { pool: "nodes", error: "a policy refuses it" };
+    assert.deepEqual(said, [["CIDRs of a pool cannot be given to nodes", about]]);
+    code = "STORE_UNAVAILABLE";
+    await assert.rejects(granted, { code });
+  });
+});
 
 function conflictOf(result: Awaited<ReturnType<typeof takeOver>>): CidrConflict | undefined {
   return isConflict(result) ? result : undefined;

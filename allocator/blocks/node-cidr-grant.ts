@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isStoreFault, messageOf } from "../base/errors.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
@@ -11,20 +12,32 @@ import type { Store, Stored } from "../store/store.ts";
 import { GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
 import type { NodeCidrPlan } from "./node-cidr-plan.ts";
 
-type GrantContext = Pick<Context, "store"> & {
+type GrantContext = Pick<Context, "store" | "log"> & {
   readonly view: Pick<RecordCache, "reservationCount"> & Pick<RecordReader, "occupants">;
   readonly atOnce?: number;
 };
 
-/** Makes the CIDRs that were planned, and gives each lot that was granted as soon as it is. May be fewer than planned. */
+/**
+ * Makes the CIDRs that were planned, and gives each lot that was granted as soon as it is. May be fewer than planned: what is wrong with one
+ * pool says nothing about the next one; what is wrong with the store does.
+ */
 export async function* grantNodeCidrs(
   context: GrantContext,
   { grants }: Pick<NodeCidrPlan, "grants">,
   mayWrite: () => boolean = () => true,
 ): AsyncGenerator<readonly Stored<"block">[], void, void> {
   for (const { pool, requests, taken } of grants) {
-    for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE)
-      yield await grantBlocks(context, pool, requests.slice(n, n + GRANTS_AT_ONCE), taken);
+    for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE) {
+      const lot = await grantBlocks(context, pool, requests.slice(n, n + GRANTS_AT_ONCE), taken).catch(
+        (error: unknown) => {
+          if (isStoreFault(error)) throw error;
+          const about = { pool: pool.name, error: messageOf(error) };
+          context.log.error("CIDRs of a pool cannot be given to nodes", about);
+        },
+      );
+      if (lot === undefined) break;
+      yield lot;
+    }
   }
 }
 
