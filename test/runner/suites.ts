@@ -70,13 +70,21 @@ export const GROUPS: readonly Group[] = [
   {
     name: "long",
     files: [
-      "test/{bugs/mutations,crash/*,hostile/*,image/*,model/*,overload/*,property/*,release/*,simulation/*}.test.ts",
+      "test/{bugs/mutations,crash/*,hostile/*,image/*,model/*,property/*,release/*,simulation/*}.test.ts",
     ],
     isolation: "process",
     concurrency: 3,
     // fifty times kill -9 on a slow machine
     timeoutMs: 6 * TEN_MINUTES,
     globalSetup: IMAGE,
+  },
+  {
+    // loads of one host
+    name: "overload",
+    files: ["test/overload/*.test.ts"],
+    isolation: "process",
+    concurrency: 3,
+    timeoutMs: 6 * TEN_MINUTES,
   },
   {
     name: "host",
@@ -146,7 +154,7 @@ const SHORT = 0.1;
 export const SUITES: Readonly<Record<string, readonly Part[]>> = {
   unit: ["unit", "unit-alone"].map((group) => ({ group, runs: SHORT })),
   test: ["unit", "unit-alone", "processes", "host", "long"].map((group) => ({ group, runs: SHORT })),
-  soak: ["unit", "unit-alone", "long", "api-load", "api-day", "api-alone"].map((group) => ({
+  soak: ["unit", "unit-alone", "long", "overload", "api-load", "api-day", "api-alone"].map((group) => ({
     group,
     runs: 1,
   })),
@@ -156,6 +164,7 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
     "processes",
     "host",
     "long",
+    "overload",
     "etcd",
     "api",
     "api-load",
@@ -166,7 +175,7 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
     runs: 1,
   })),
   "api-test": ["etcd", "api", "api-day"].map((group) => ({ group, runs: SHORT })),
-  "load-test": [{ group: "api-load", runs: SHORT }],
+  "load-test": ["overload", "api-load"].map((group) => ({ group, runs: SHORT })),
 };
 
 export function groupNamed(name: string): Group {
