@@ -79,6 +79,42 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
     });
   }
 
+  for (const place of ["data", "cluster"] as const) {
+    it(`says by which limit of a namespace one has none, in place ${place}`, async (t) => {
+      const limited = { ...DB_POOL, spec: { ...DB_POOL.spec, limits: { perNamespace: 1 } } };
+      const set = workload("StatefulSet", "mysql", { replicas: 2, annotations: { "berth.dev/pools": "db" } });
+      const data = await Folder.of(t, {
+        pools: [limited],
+        claims: [FIRST],
+        reservations: reservationsOf(FIRST),
+        objects: [set],
+      });
+      const found = await withBackend(data.context(), "read", (backend) =>
+        ordinalsWithoutClaim([{ key: "shop/mysql-0", record: FIRST }], { ...backend, place }, data.clock),
+      );
+      assert.equal(found?.length, 1);
+      assert.match(
+        found[0]?.message ?? "",
+        /^StatefulSet mysql, ordinal 1 has no claim shop\/mysql-1 \(namespace shop holds 1 of the 1 address that pool "db" allows one namespace; release one, or ask for a higher limits\.perNamespace\): no address is kept/,
+      );
+    });
+  }
+
+  it("does not say that a service account may not use a pool, which it cannot know", async (t) => {
+    const closed = { ...DB_POOL, spec: { ...DB_POOL.spec, authorization: "ServiceAccount" as const } };
+    const set = workload("StatefulSet", "mysql", { replicas: 1, annotations: { "berth.dev/pools": "db" } });
+    const data = await Folder.of(t, { pools: [closed], objects: [set] });
+    const found = await withBackend(data.context(), "read", (backend) =>
+      ordinalsWithoutClaim([], { ...backend, place: "cluster" }, data.clock),
+    );
+    assert.match(found?.[0]?.message ?? "", /has no claim shop\/mysql-0: no address is kept/);
+    const { stdout } = await data.call("check");
+    assert.match(
+      stdout,
+      /has no claim shop\/mysql-0 \(pool "db" is only for service accounts with the verb "use"/,
+    );
+  });
+
   it("counts from the first ordinal, and says why one can have none", async (t) => {
     const spec = { ordinals: { start: 1 } };
     const text = await checked(t, [claimOf("mysql-1", "10.20.0.70", ordinalOf(1))], { replicas: 3, spec });

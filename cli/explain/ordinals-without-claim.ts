@@ -11,15 +11,18 @@ import {
   templateAnnotations,
 } from "../../allocator/demand/workload-allocation.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, type Identity } from "../../allocator/model/claim.ts";
-import { namespaceOf } from "../../allocator/model/cluster-state.ts";
+import { type ClusterState, namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { type Backend, type Objects, partialCache } from "../backend/backend.ts";
 import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
+import { nodesNow } from "./nodes-now.ts";
+import { refusalNow, type WhereReserved } from "./refusal-now.ts";
 
 /** One ordinal that its StatefulSet wants, and what there is instead of its claim. */
 interface MissingClaim {
@@ -28,8 +31,8 @@ interface MissingClaim {
   readonly identity: Identity;
   /** Of another identity. */
   readonly claim: Claim | undefined;
-  /** Why it can have none, by its template alone. */
-  readonly refusal: Refusal | undefined;
+  /** What is to be reserved for it, or why it can have none, by its template alone. */
+  readonly allocation: AllocationRequest | Refusal;
   readonly place: Backend["place"];
 }
 
@@ -63,11 +66,14 @@ export async function ordinalsWithoutClaim(
     const names = new Set(suspects.map(({ key }) => key));
     const now: Claims = async (key) =>
       names.has(key) ? (await backend.store.get("claim", key))?.record : known.get(key);
+    const nodes = await nodesNow(backend);
     const again = await missingClaimsOf(await stillThere(sets, suspects, backend.world), {
       ...seen,
       claim: now,
+      nodes: () => nodes,
     });
-    return again.filter(({ key }) => names.has(key)).map(found);
+    const lacks = again.filter(({ key }) => names.has(key));
+    return await findingsOf(lacks, { store: backend.store, place, clock });
   } catch (error) {
     if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
     throw error;
@@ -82,7 +88,8 @@ export async function ordinalsLacking(
 ): Promise<readonly string[]> {
   const claim: Claims = async (key) => (await store.get("claim", key))?.record;
   const lacks = await lacksOfSet(set, { world: admitted, clock, place: "data", claim });
-  const told = lacks.slice(0, MAX_TOLD).map((one) => found(one).message);
+  const first = await findingsOf(lacks.slice(0, MAX_TOLD), { store, place: "data", clock });
+  const told = first.map(({ message }) => message);
   return lacks.length <= MAX_TOLD
     ? told
     : [...told, `${lacks.length - MAX_TOLD} more ordinals have no claim; see: berthctl check`];
@@ -111,6 +118,7 @@ interface SearchContext {
   readonly place: Backend["place"];
   /** All pools, where what names none of them may be left to another system: nobody else knows what the chart says of it. */
   readonly view?: RecordReader;
+  readonly nodes?: ClusterState["nodes"];
 }
 
 async function missingClaimsOf(sets: readonly KubeObject[], context: SearchContext): Promise<MissingClaim[]> {
@@ -121,13 +129,14 @@ async function missingClaimsOf(sets: readonly KubeObject[], context: SearchConte
 
 async function lacksOfSet(
   set: KubeObject,
-  { world, clock, claim, place, view }: SearchContext,
+  { world, clock, claim, place, view, nodes }: SearchContext,
 ): Promise<MissingClaim[]> {
   const { kind, apiVersion, metadata } = set;
   const { namespace } = metadata;
   const space = await namespaceOf(world, namespace);
   const own = view && ownAnnotations(view, templateAnnotations(set), space, OWN_OF_EACH);
-  const template = readTemplate({ clock, ...UNTOLD }, set, own?.namespace ?? space, own?.annotations);
+  const context = { clock, ...UNTOLD, ...(nodes && { nodes }) };
+  const template = readTemplate(context, set, own?.namespace ?? space, own?.annotations);
   if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) return [];
   // on one host nothing is reserved ahead for so many
   if (place === "data" && template.workload.replicas > MAX_PRERESERVED_ORDINALS) return [];
@@ -137,13 +146,7 @@ async function lacksOfSet(
     const there = await claim(key);
     const identity = { kind, apiVersion, name: metadata.name, ordinal };
     if (there !== undefined && isIts(there, identity)) continue;
-    lacks.push({
-      key,
-      identity,
-      claim: there,
-      refusal: isRefusal(allocation) ? allocation : undefined,
-      place,
-    });
+    lacks.push({ key, identity, claim: there, allocation, place });
   }
   return lacks;
 }
@@ -156,7 +159,17 @@ function isIts({ handMade, releasing, identity }: Claim, wanted: Identity): bool
   return isSame && isSameGroup(apiVersion, wanted.apiVersion);
 }
 
-function found({ key, identity, claim, refusal, place }: MissingClaim): Finding {
+async function findingsOf(lacks: readonly MissingClaim[], where: WhereReserved): Promise<Finding[]> {
+  const asked = lacks.flatMap(({ claim, allocation }) =>
+    claim !== undefined || isRefusal(allocation) ? [] : allocation,
+  );
+  const refusals = await refusalNow(asked, where);
+  return lacks.map((one) =>
+    found(one, isRefusal(one.allocation) ? one.allocation : refusals.get(one.allocation)),
+  );
+}
+
+function found({ key, identity, claim, place }: MissingClaim, refusal: Refusal | undefined): Finding {
   const who = describeIdentity(identity);
   if (claim === undefined) {
     const [namespace = ""] = key.split("/", 1);
