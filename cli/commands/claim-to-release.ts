@@ -22,6 +22,7 @@ import { claimKeyOf } from "../apply/object-ref.ts";
 import { reportWarning } from "../apply/report.ts";
 import { parseDenial } from "../backend/admission-denial.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
+import { containerOf, describeHolder } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
@@ -96,18 +97,22 @@ export function noClaim(key: string): Refusal {
 /** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
 export async function busy(
   { key, record }: Stored<"claim">,
-  { uses, world }: Backend,
+  { uses, world, place }: Backend,
 ): Promise<Refusal | undefined> {
   const sandbox = (await uses([record])).find(({ claim }) => claim === key);
   if (sandbox === undefined && isDetached(record)) return undefined;
   const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
   const node = record.binding?.node || sandbox?.node || "this one";
+  const container = containerOf(record, place);
+  const whose = container === undefined ? `pod ${pod}` : describeHolder(record, place);
+  const [first, where] =
+    container === undefined ? ["delete the pod", "node"] : ["stop the container", "host"];
   // invariant 3b; whoever may not read Nodes cannot know
   if (await ifAllowed(() => world.fenced(node), false)) return undefined;
   return refuse(
     "CLAIM_BUSY",
-    `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to pod ${pod} on node ${node}, whose sandbox may be alive; ` +
-      "delete the pod first, or use --force if you know that its sandbox is gone",
+    `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to ${whose} on ${where} ${node}, whose sandbox may be alive; ` +
+      `${first} first, or use --force if you know that its sandbox is gone`,
     { claim: key, pod },
   );
 }

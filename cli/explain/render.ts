@@ -7,9 +7,9 @@ import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
-import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
+import { containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { confirmedByKubelet } from "../backend/reported-addresses.ts";
@@ -55,8 +55,13 @@ function stateOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
     return { words: ofClaim, ...rest };
   }
   if (binding === undefined) return ok(restOf(claim, facts.addresses));
-  if (!isBound(claim)) return ok(`is held for ${binding.podName || "a pod that has no name yet"}`);
+  if (!isBound(claim)) return ok(`is held for ${heldFor(claim, facts)}`);
   return stateOfBound(claim, binding, facts);
+}
+
+function heldFor(claim: Claim, { place }: PodFacts): string {
+  const named = claim.binding?.podName || "a pod that has no name yet";
+  return containerOf(claim, place) === undefined ? named : describeHolder(claim, place);
 }
 
 /** A claim stays bound when its pod has ended or is gone, until it is released or another pod gets it. */
@@ -67,7 +72,7 @@ function stateOfBound(
 ): Diagnosis {
   const { holder } = facts;
   if (facts.place === "etcd" && isBlocked(facts)) return stateOnHost(node, facts);
-  const container = facts.place === "data" ? containerOf(claim) : undefined;
+  const container = facts.place === "data" ? presentContainer(claim) : undefined;
   if (container !== undefined && holder === undefined) return stateOfContainer(claim, container, facts);
   if (holder !== undefined && !hasEnded(holder)) return ok(`is bound to pod ${podName} on ${node}`);
   const over = holder === undefined ? "is gone" : `has ended (${podPhase(holder)})`;
@@ -77,14 +82,15 @@ function stateOfBound(
   }
   if (holder === undefined) {
     const kept = claim.retained === undefined ? "" : `; it ${restOf(claim, facts.addresses)}`;
-    return ok(`was bound to pod ${podName} on ${node}, whose sandbox is over${kept}`);
+    const who = describeHolder(claim, facts.place);
+    return ok(`was bound to ${who} on ${node}, whose sandbox is over${kept}`);
   }
   const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts.addresses);
   return ok(`was bound to pod ${podName} on ${node}, which ${over}; it ${rest}`);
 }
 
 /** The one that has the claim, and was not seen to end. */
-function containerOf({ binding, status: { attachment } }: Claim): string | undefined {
+function presentContainer({ binding, status: { attachment } }: Claim): string | undefined {
   const isOwn = attachment?.detached === false && attachment.podUID === binding?.podUID;
   return isOwn && attachment.containerID !== "" ? attachment.containerID : undefined;
 }
@@ -162,12 +168,12 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
   const { claim, addresses, place, holder } = facts;
   if (claim === undefined) return [];
   const { record } = claim;
-  const { binding, identity, status } = record;
+  const { binding, status } = record;
   const verdict = describeVerdict(facts);
   return [
-    ["claim", `${claim.key}, ${describePhase(record)}, for ${describeIdentity(identity)}`],
+    ["claim", `${claim.key}, ${describePhase(record)}, for ${describeOwner(record, place)}`],
     ...addresses.map((each) => ["address", describeAddress(each, record)] as const),
-    ...(binding === undefined ? [] : [["bound to", describeBinding(binding)] as const]),
+    ...(binding === undefined ? [] : [["bound to", describeBinding(record, binding, place)] as const]),
     ...(isBound(record) || status.attachment ? [["sandbox", describeSandbox(record, holder)] as const] : []),
     ...(binding?.node && place === "cluster"
       ? [["node", describeNode(binding.node, facts.node)] as const]
@@ -185,8 +191,12 @@ function describeAddress({ address, reservation, pool }: AddressFacts, claim: Cl
   return `${shown}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
 }
 
-function describeBinding({ podName, podUID, node, since }: NonNullable<Claim["binding"]>): string {
-  const pod = podName === "" ? "a pod without a name yet" : `pod ${podName}`;
+function describeBinding(
+  claim: Claim,
+  { podUID, node, since }: NonNullable<Claim["binding"]>,
+  place: PodFacts["place"],
+): string {
+  const pod = describeHolder(claim, place);
   const uid = podUID === "" ? "" : ` (uid ${podUID})`;
   return `${pod}${uid}${node === "" ? ", held for it" : ` on ${node}`} since ${timeOf(since)}`;
 }

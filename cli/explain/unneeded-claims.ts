@@ -7,9 +7,9 @@ import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { PodState, WorkloadAnswer } from "../../allocator/model/cluster-state.ts";
-import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
+import { containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import type { SurveyedPod } from "./pod-survey.ts";
 
@@ -38,7 +38,9 @@ export async function unneeded(
   return await ifAllowed(async () => {
     const first = await unneededOf(suspects, listedIn(pods, backend.world));
     // one by one, as they are now: what came in between is seen
-    return (await unneededOf(await again(first, backend), backend.world)).map(({ record }) => found(record));
+    return (await unneededOf(await again(first, backend), backend.world)).map(({ record }) =>
+      found(record, backend.place),
+    );
   });
 }
 
@@ -109,18 +111,22 @@ async function isWanted({ namespace, name, identity, retention }: Claim, sources
   return (state === "scaled" ? retention.whenScaled : retention.whenDeleted) === "Retain";
 }
 
-function found(claim: Claim): Finding {
+function found(claim: Claim, place: Backend["place"]): Finding {
   const key = claimKey(claim);
-  const { addresses, binding, identity } = claim;
-  const pod = binding?.podName ?? "";
-  const why = pod === "" ? "no pod of it is there" : `pod ${pod} is gone or has ended`;
+  const { addresses, binding } = claim;
+  const isUnbound = (binding?.podName ?? "") === "";
+  const kind = containerOf(claim, place) === undefined ? "pod" : "container";
+  const why = isUnbound
+    ? `no ${kind} of it is there`
+    : `${describeHolder(claim, place)} is gone or has ended`;
+  const where = place === "etcd" ? "host" : "node";
   const next = isDetached(claim)
     ? `Berth lets it go within 60 s; if it does not, look at the log of its webhook, or: berthctl release ${key}`
-    : `node ${binding?.node ?? ""} has not said that the sandbox is gone; see: berthctl explain claim/${key}`;
+    : `${where} ${binding?.node ?? ""} has not said that the sandbox is gone; see: berthctl explain claim/${key}`;
   return {
     severity: "pending",
     kind: "unneeded",
     subject: key,
-    message: `claim ${key} (${describeIdentity(identity)}) holds ${addresses.join(", ")}, which nobody needs: ${why}; ${next}`,
+    message: `claim ${key} (${describeOwner(claim, place)}) holds ${addresses.join(", ")}, which nobody needs: ${why}; ${next}`,
   };
 }

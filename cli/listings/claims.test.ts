@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
-import { attachmentOf, claimRecord } from "../../test/support/fixtures.ts";
+import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
+import { addr, attachmentOf, claimRecord } from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { claims } from "./claims.ts";
 
@@ -29,7 +30,15 @@ describe("the claims of hosts that share an etcd", () => {
 
   it("are of containers, by their ids", async () => {
     assert.deepEqual(await identitiesOf("etcd", held), ["container e3f0c1d2a4b5, eth0"]);
-    assert.deepEqual(await identitiesOf("etcd", { ...held, status: {} }), ["container"]);
+    assert.deepEqual(await identitiesOf("etcd", { ...held, status: {} }), ["container e3f0c1d2a4b5, eth0"]);
+    const odd = containerName({ network: "lan", containerID: "c-1", interface: "eth0" });
+    assert.deepEqual(await identitiesOf("etcd", { ...held, name: odd.name, status: {} }), ["container"]);
+  });
+
+  it("are of the containers of cni-ipam-etcd after an import", async () => {
+    const former = formerClaimName({ network: "lan", containerID }, addr("10.10.20.50"));
+    const kept = { ...held, name: former, status: {}, handMade: true } as const;
+    assert.deepEqual(await identitiesOf("etcd", kept), ["container e3f0c1d2a4b5"]);
   });
 
   it("are of others as everywhere", async () => {

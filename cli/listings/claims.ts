@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
-import type { Claim } from "../../allocator/model/claim.ts";
-import { describeIdentity } from "../../allocator/model/identity.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
-import type { Backend } from "../backend/backend.ts";
+import { describeOwner, SHOWN_OF_ID } from "../backend/container-words.ts";
 import { describePhase } from "../backend/phase.ts";
 import { ageOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
-
-/** As much of a container's id as tools show. */
-const SHOWN = 12;
-/** What an agent calls the claim of a container's interface, of which its runtime says no name. */
-const OF_CONTAINER = /^c-.*-[0-9a-f]{16}$/;
 
 export const claims = listing<Stored<"claim">>({
   names: ["claims", "claim", "ipclaims", "ipclaim"],
@@ -33,7 +26,7 @@ export const claims = listing<Stored<"claim">>({
     { title: "NAMESPACE", cell: ({ record }) => record.namespace },
     { title: "NAME", cell: ({ record }) => record.name },
     { title: "ADDRESSES", cell: ({ record }) => formatHolding(record).map(shownAs).join(", ") },
-    { title: "IDENTITY", cell: ({ record }) => ownerOf(record, place) },
+    { title: "IDENTITY", cell: ({ record }) => describeOwner(record, place) },
     { title: "PHASE", cell: ({ record }) => describePhase(record) },
     { title: "POD", cell: ({ record }) => record.binding?.podName ?? "" },
     { title: "NODE", cell: ({ record }) => record.binding?.node ?? "" },
@@ -51,17 +44,9 @@ export const claims = listing<Stored<"claim">>({
         const { attachment } = status;
         return attachment === undefined || attachment.detached
           ? ""
-          : `${attachment.containerID.slice(0, SHOWN)} ${attachment.interface}`;
+          : `${attachment.containerID.slice(0, SHOWN_OF_ID)} ${attachment.interface}`;
       },
     },
     { title: "AGE", cell: ({ createdAt }) => ageOf(createdAt, now) },
   ],
 });
-
-/** Hosts that share an etcd have containers and no pods: a name that was made for one says little by itself. */
-function ownerOf({ name, identity, status }: Claim, place: Backend["place"]): string {
-  if (place !== "etcd" || !OF_CONTAINER.test(name)) return describeIdentity(identity);
-  const { attachment } = status;
-  if (attachment === undefined) return "container";
-  return `container ${attachment.containerID.slice(0, SHOWN)}, ${attachment.interface}`;
-}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of a container of hosts that share an etcd, whose claim has a name that was made for it.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import type { Backend } from "../backend/backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
+import { busy } from "../commands/claim-to-release.ts";
+import { facts } from "../testing/facts.ts";
+import { Folder } from "../testing/folder.ts";
+import { explainClaim } from "./render.ts";
+import { unneeded } from "./unneeded-claims.ts";
+
+const containerID = "e3f0c1d2a4b5c6d7";
+const { name } = containerName({ network: "lan", containerID, interface: "eth0" });
+const claim = claimRecord({
+  namespace: "default",
+  name,
+  identity: { kind: "Pod", apiVersion: "v1", name },
+  binding: bindingTo(name, "host-a", { podUID: "" }),
+  status: { attachment: attachmentOf(name, { containerID, node: "host-a", podUID: "" }) },
+});
+const ended = {
+  ...claim,
+  status: {
+    attachment: attachmentOf(name, { containerID, node: "host-a", podUID: "", detached: true }),
+  },
+} as const;
+
+describe("a container of hosts that share an etcd", () => {
+  it("is explained by its short id and its host", () => {
+    const { text } = explainClaim(claim, facts(claim, { place: "etcd" }));
+    assert.match(text, /^ {2}claim +\S+, Attached, for container e3f0c1d2a4b5, eth0$/m);
+    assert.match(text, /^ {2}bound to +container e3f0c1d2a4b5 on host-a since /m);
+    assert.doesNotMatch(text, /[Pp]od /);
+    assert.match(
+      explainClaim(ended, facts(ended, { place: "etcd" })).text,
+      /^\S+ was bound to container e3f0c1d2a4b5 on host-a, whose sandbox is over\n/,
+    );
+    const held = { ...claim, binding: bindingTo(name, ""), status: {} };
+    assert.match(
+      explainClaim(held, facts(held, { place: "etcd" })).text,
+      /^\S+ is held for container e3f0c1d2a4b5\n/,
+    );
+  });
+
+  it("is found by check, and is no pod, nor is it released like one", async (t) => {
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+    });
+    data.clock.advance(200_000);
+    await withBackend(data.context(), "read", async (backend) => {
+      const world = { ...backend.world, pod: async () => undefined };
+      const etcd: Backend = { ...backend, place: "etcd", node: "", world };
+      const claims = await backend.claims();
+      const found = await unneeded({ claims, pods: [], now: data.clock.now() }, etcd);
+      assert.match(
+        found?.[0]?.message ?? "",
+        /^claim \S+ \(container e3f0c1d2a4b5, eth0\) holds 10\.20\.0\.70, which nobody needs: container e3f0c1d2a4b5 is gone or has ended; host host-a has not said/,
+      );
+      const [stored] = claims;
+      const fenced = async () => false;
+      const refusal = stored && (await busy(stored, { ...etcd, world: { ...backend.world, fenced } }));
+      assert.match(
+        refusal?.message ?? "",
+        /is bound to container e3f0c1d2a4b5 on host host-a, whose sandbox may be alive; stop the container first, or use --force/,
+      );
+    });
+  });
+});
