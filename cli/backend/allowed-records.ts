@@ -3,15 +3,22 @@ import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { isForbidden } from "./if-allowed.ts";
 
 /**
- * The records that this user may read, for a command about one claim or pod: whoever owns a namespace may read its claims, and need not be
- * allowed to read pools, reservations and blocks, which are the cluster's. These are as if there were none, and are noted as hidden.
+ * The records that this user may read: whoever owns a namespace may read its claims, and need not be allowed to read pools,
+ * reservations and blocks, which are the cluster's. These are as if there were none, and are noted as hidden.
  */
 export class AllowedRecords implements Pick<Store, "get" | "list"> {
   readonly #store: Pick<Store, "get" | "list">;
+  readonly #needed: readonly Kind[];
   readonly #hidden = new Set<Kind>();
 
-  constructor(store: Pick<Store, "get" | "list">) {
+  /** Of the kinds that are needed a refusal is thrown: a command about one claim or pod can say nothing without claims. */
+  constructor(store: Pick<Store, "get" | "list">, needed: readonly Kind[] = ["claim"]) {
     this.#store = store;
+    this.#needed = needed;
+  }
+
+  get hidden(): ReadonlySet<Kind> {
+    return this.#hidden;
   }
 
   /** Something of the kind was asked for, and may not be read. */
@@ -37,7 +44,7 @@ export class AllowedRecords implements Pick<Store, "get" | "list"> {
   }
 
   #hide(kind: Kind, error: unknown): void {
-    if (kind === "claim" || !isForbidden(error)) throw error;
+    if (this.#needed.includes(kind) || !isForbidden(error)) throw error;
     this.#hidden.add(kind);
   }
 }

@@ -59,7 +59,7 @@ export function namespaceFor(backend: Backend, given: string | undefined): strin
 
 /** The same for a command that only tells what there is: what cannot be read is noted, and not in the view. */
 export async function readableCache(
-  store: Store,
+  store: Pick<Store, "get" | "list">,
   address: Address,
 ): Promise<{ readonly view: RecordCache; readonly unread: UnreadRecords }> {
   const unread = new UnreadRecords();

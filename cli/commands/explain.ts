@@ -12,16 +12,18 @@ import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
-import { type Backend, namespaceFor, readableCache } from "../backend/backend.ts";
+import { type Backend, namespaceFor } from "../backend/backend.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
-import { type AddressReport, addressReportOf, describeAddress } from "../explain/address-report.ts";
+import { lookUp } from "../explain/address-lookup.ts";
+import type { AddressReport } from "../explain/address-report.ts";
+import { describeAddress, unseenWords } from "../explain/address-words.ts";
 import { type DryRunner, ManifestDryRun } from "../explain/dry-run.ts";
 import { rowOf } from "../explain/forecast-rows.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
 import { missingPod } from "../explain/missing-pod.ts";
 import { nodesNow } from "../explain/nodes-now.ts";
-import { occupyAll, occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
+import { occupyAll } from "../explain/occupied-addresses.ts";
 import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
 import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
@@ -101,18 +103,17 @@ async function explainAddress(
   { address, given }: { readonly address: Address; readonly given: string | undefined },
   context: CommandContext,
 ): Promise<ExitCode> {
-  const { view, unread } = await readableCache(backend.store, address);
-  await occupyOne(view, backend, address);
-  const claims = [...view.claims()].map(({ record }) => record);
-  const report = await withPodOfBlock(
-    addressReportOf(view, await backend.uses(claims), address, unread),
-    backend,
-  );
+  const own = namespaceFor(backend, given);
+  const { view, report } = await lookUp(backend, address, own);
   if (report.state === "outside" && report.sandboxes.length === 0) {
     reportError(context.io, notInPools(view, address).message);
     return 1;
   }
-  const [holder] = report.state === "held" ? claims : [];
+  if (report.state === "unseen" && report.pod === undefined) {
+    reportError(context.io, unseenWords(report, own));
+    return 2;
+  }
+  const holder = report.state === "held" ? view.claim(report.claim ?? "")?.record : undefined;
   const elsewhere =
     holder === undefined ? usedElsewhere(report, given) : heldElsewhere(address, holder, given);
   if (elsewhere !== undefined) {

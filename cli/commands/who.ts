@@ -3,12 +3,12 @@ import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { addressOfMac, parseMac } from "../../allocator/ip/mac.ts";
 import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { reportError } from "../apply/report.ts";
-import { readableCache } from "../backend/backend.ts";
+import { namespaceFor } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
-import { addressReportOf, describeAddress } from "../explain/address-report.ts";
-import { occupyOne, withPodOfBlock } from "../explain/occupied-addresses.ts";
+import { lookUp } from "../explain/address-lookup.ts";
+import { describeAddress, unseenWords } from "../explain/address-words.ts";
 import type { Command } from "../terminal/command.ts";
-import { TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { document, formatOf } from "../terminal/output.ts";
 
 /** `berthctl who` */
@@ -16,9 +16,14 @@ export const who: Command = {
   name: "who",
   summary: "say who has an address",
   onlyReads: true,
-  usage: ["who ADDRESS|MAC [-o json] [--data DIR | --context NAME]"],
+  usage: ["who ADDRESS|MAC [-o json] [-n NS] [--data DIR | --context NAME]"],
   flags: {
     output: { type: "string", short: "o", value: "FORMAT", about: "table, json or yaml (default: table)" },
+    namespace: {
+      ...NAMESPACE,
+      about:
+        "whose claims and pods are looked through, if reservations may not be read (default: the context's)",
+    },
     ...TARGET_FLAGS,
   },
   examples: ["berthctl who 10.20.0.51", "berthctl who fd00:20::51 -o json", "berthctl who 02:00:00:00:00:51"],
@@ -27,19 +32,15 @@ export const who: Command = {
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const address = addressOf(text);
     return await withBackend(context, "read", async (backend) => {
-      const { store, uses } = backend;
-      const { view, unread } = await readableCache(store, address);
-      await occupyOne(view, backend, address);
-      const claims = [...view.claims()].map(({ record }) => record);
-      const report = await withPodOfBlock(
-        addressReportOf(view, await uses(claims), address, unread),
-        backend,
-      );
-      const unknown = report.state === "outside" && report.sandboxes.length === 0;
+      const namespace = namespaceFor(backend, args.text("namespace"));
+      const { view, report } = await lookUp(backend, address, namespace);
+      const isOutside = report.state === "outside" && report.sandboxes.length === 0;
+      const isUnseen = report.state === "unseen" && report.pod === undefined;
       if (format === "json" || format === "yaml") context.io.stdout.write(document(report, format));
-      else if (unknown) reportError(context.io, notInPools(view, address).message);
+      else if (isOutside) reportError(context.io, notInPools(view, address).message);
+      else if (isUnseen) reportError(context.io, unseenWords(report, namespace));
       else context.io.stdout.write(describeAddress(report));
-      return unknown ? 1 : 0;
+      return isUnseen ? 2 : isOutside ? 1 : 0;
     });
   },
 };

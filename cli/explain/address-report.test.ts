@@ -14,7 +14,8 @@ import {
   viewOf,
 } from "../../test/support/fixtures.ts";
 import { attachment } from "../testing/folder.ts";
-import { addressReportOf, describeAddress } from "./address-report.ts";
+import { addressReportOf } from "./address-report.ts";
+import { describeAddress } from "./address-words.ts";
 
 const held = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
 const view = viewOf({
@@ -31,7 +32,7 @@ const view = viewOf({
 describe("what is said of an address", () => {
   it("tells holder, pod, node and sandbox of a held address", () => {
     const used = [attachment("mysql-0", "10.20.0.70", "shop/mysql-0"), attachment("other", "10.9.0.1")];
-    assert.deepEqual(addressReportOf(view, used, addr("10.20.0.70")), {
+    assert.deepEqual(addressReportOf({ view, place: "data" }, used, addr("10.20.0.70")), {
       address: "10.20.0.70",
       pool: "db",
       state: "held",
@@ -70,7 +71,11 @@ describe("what is said of an address", () => {
     ["10.20.0.200", { state: "outside" }],
   ] as const) {
     it(`calls ${address} ${rest.state}`, () => {
-      assert.deepEqual(addressReportOf(view, [], addr(address)), { address, ...rest, sandboxes: [] });
+      assert.deepEqual(addressReportOf({ view, place: "data" }, [], addr(address)), {
+        address,
+        ...rest,
+        sandboxes: [],
+      });
     });
   }
 
@@ -87,11 +92,11 @@ describe("what is said of an address", () => {
     } as const;
     nodes.apply("block", { type: "put", stored: storedAs("block", { cidr: "10.40.7.0/24", ...owner }) });
     assert.match(
-      describeAddress(addressReportOf(nodes, [], addr("10.40.7.9"))),
+      describeAddress(addressReportOf({ view: nodes, place: "data" }, [], addr("10.40.7.9"))),
       /^10\.40\.7\.9 is in the CIDR of a node, whose own network gives it .*\n {2}pool +nodes\n {2}block +10\.40\.7\.0\/24\n {2}node +node-b\n$/,
     );
     assert.match(
-      describeAddress(addressReportOf(nodes, [], addr("10.40.8.9"))),
+      describeAddress(addressReportOf({ view: nodes, place: "data" }, [], addr("10.40.8.9"))),
       /pool for CIDRs of nodes, and no node has/,
     );
   });
@@ -105,14 +110,14 @@ describe("what is said of an address", () => {
       { ...owned, cidr: "10.40.0.16/28", holes: [], releasedAt: NOW },
     ])
       blocks.apply("block", { type: "put", stored: storedAs("block", block) });
-    const report = addressReportOf(blocks, [], addr("10.40.0.5"));
+    const report = addressReportOf({ view: blocks, place: "data" }, [], addr("10.40.0.5"));
     const own = { pool: "web", state: "in-block", block: "10.40.0.0/28", node: "node-b", sandboxes: [] };
     assert.deepEqual(report, { address: "10.40.0.5", ...own });
     assert.match(
       describeAddress(report),
       /^10\.40\.0\.5 is in a block of a node, which gives it to pods that need no fixed address\n {2}pool +web\n {2}block +10\.40\.0\.0\/28\n {2}node +node-b\n$/,
     );
-    assert.deepEqual(addressReportOf(blocks, [], addr("10.40.0.20")), {
+    assert.deepEqual(addressReportOf({ view: blocks, place: "data" }, [], addr("10.40.0.20")), {
       address: "10.40.0.20",
       pool: "web",
       state: "block-cooling",
@@ -128,12 +133,14 @@ describe("what is said of an address", () => {
       status: { node: "node-b", used: 1, returnedAddresses },
     };
     blocks.apply("block", { type: "put", stored: storedAs("block", divided) });
-    const parted = addressReportOf(blocks, [], addr("10.40.0.33"));
+    const parted = addressReportOf({ view: blocks, place: "data" }, [], addr("10.40.0.33"));
     assert.deepEqual(
       [parted.state, parted.block, parted.node],
       ["block-returned", "10.40.0.32/28", undefined],
     );
-    const states = ["10.40.0.9", "10.40.0.60"].map((text) => addressReportOf(blocks, [], addr(text)).state);
+    const states = ["10.40.0.9", "10.40.0.60"].map(
+      (text) => addressReportOf({ view: blocks, place: "data" }, [], addr(text)).state,
+    );
     assert.deepEqual(states, ["orphaned", "free"]);
   });
 
@@ -141,12 +148,16 @@ describe("what is said of an address", () => {
     const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 3_600_000 } as const;
     const claim = claimRecord({ retained: { since: NOW, because: "scaled" }, retention });
     const kept = viewOf({ pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim) });
-    const text = describeAddress(addressReportOf(kept, [], addr("10.20.0.70")));
+    const text = describeAddress(addressReportOf({ view: kept, place: "data" }, [], addr("10.20.0.70")));
     assert.ok(text.includes("  retained until   2026-01-01T01:00:00Z\n"), text);
   });
 
   it("finds an address that only this node knows", () => {
-    const report = addressReportOf(view, [attachment("web", "10.9.0.1")], addr("10.9.0.1"));
+    const report = addressReportOf(
+      { view, place: "data" },
+      [attachment("web", "10.9.0.1")],
+      addr("10.9.0.1"),
+    );
     assert.equal(report.state, "outside");
     assert.equal(
       describeAddress(report),

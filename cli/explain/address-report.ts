@@ -8,7 +8,6 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
-import { describeIdentity } from "../../allocator/model/identity.ts";
 import { linkedTo } from "../../allocator/model/interface-macs.ts";
 import { addressesOn, FIRST_INTERFACE, namesOf, placesOf } from "../../allocator/model/interfaces.ts";
 import { describeOccupant } from "../../allocator/model/occupant.ts";
@@ -17,10 +16,13 @@ import { isBackedByClaim } from "../../allocator/model/reservation.ts";
 import { useOf } from "../../allocator/planning/block-words.ts";
 import { isBeside } from "../../allocator/planning/refusal-messages.ts";
 import { classify } from "../../allocator/pool/pool.ts";
+import type { Kind } from "../../allocator/store/store.ts";
 import { type AttachmentUse, unreportedInterfaces } from "../backend/attachment-report.ts";
+import type { Backend } from "../backend/backend.ts";
+import { containerOf, describeOwner } from "../backend/container-words.ts";
 import { describePhase } from "../backend/phase.ts";
 import { UnreadRecords } from "../backend/unread-records.ts";
-import { columns, printable, timeOf } from "../terminal/output.ts";
+import { timeOf } from "../terminal/output.ts";
 
 /**
  * - `held`: reserved for a claim. `beside`: kept for a pod that was admitted with the claim, which does not have it. `orphaned`: reserved, and the claim is gone; the garbage collector frees it.
@@ -30,10 +32,11 @@ import { columns, printable, timeOf } from "../terminal/output.ts";
  * - `block-returned`: that node has given back this address of it, for such pods of any node, and none has it yet.
  * - `free`: for anyone. `reserved`: free, and given by explicit request only.
  * - `unread`: what is stored of it cannot be read. It is taken, for nobody creates what is there.
+ * - `unseen`: this user may not read whose it is.
  * - `in-use`: a node, this host, a Service or another CNI's pod has it, and not from Berth.
  * - `gateway`: of a pool, whether in its ranges or beside them. `excluded`: in a pool that never gives it. `outside`: in no pool.
  */
-type State =
+export type AddressState =
   | "held"
   | "beside"
   | "orphaned"
@@ -44,6 +47,7 @@ type State =
   | "block-cooling"
   | "in-use"
   | "unread"
+  | "unseen"
   | "block-returned"
   | "free"
   | "reserved"
@@ -56,7 +60,7 @@ export interface AddressReport {
   readonly address: Address;
   /** The MAC address that it stands for. */
   readonly mac?: string;
-  readonly state: State;
+  readonly state: AddressState;
   readonly pool?: string;
   /** namespace/name */
   readonly claim?: string;
@@ -64,6 +68,10 @@ export interface AddressReport {
   readonly phase?: string;
   /** What could not be read of it, and why: its reservation, or the claim. */
   readonly unread?: string;
+  /** Kinds that would tell more, and that this user may not read; absent: none. */
+  readonly hidden?: readonly Kind[];
+  /** Of hosts that share an etcd: the short id of the container that has it. */
+  readonly container?: string;
   /** Who has it, and not from Berth. */
   readonly inUseBy?: string;
   /** The CIDR of the node's block that it is in. */
@@ -85,44 +93,73 @@ export interface AddressReport {
   readonly sandboxes: readonly Sandbox[];
 }
 
-interface Sandbox {
+export interface Sandbox {
   /** Empty where the pod's status tells of it. */
   readonly containerID: string;
   readonly interface: string;
   /** Empty where only the claim tells of the sandbox. */
   readonly network: string;
-  /** namespace/name; empty when the runtime did not say. */
+  /** namespace/name; empty when the runtime did not say, as of a container of hosts that share an etcd. */
   readonly pod: string;
   readonly since: string;
 }
 
+/** What was read for a report, and what could not be. */
+export interface Seen {
+  readonly view: RecordReader;
+  readonly place: Backend["place"];
+  readonly unread?: UnreadRecords;
+  /** Kinds of which this user may not read what was asked for. */
+  readonly hidden?: ReadonlySet<Kind>;
+}
+
 /** Compares what pools, records and sandboxes know of the address. */
-export function addressReportOf(
-  view: RecordReader,
-  uses: readonly AttachmentUse[],
-  address: Address,
-  unread = new UnreadRecords(),
-): AddressReport {
-  const pool = view.poolOf(address) ?? view.pools().find(({ gateways }) => gateways.has(address));
+export function addressReportOf(seen: Seen, uses: readonly AttachmentUse[], address: Address): AddressReport {
+  const { view, place, hidden = new Set() } = seen;
   const mac = macOfAddress(address);
+  const pool = poolNameOf(view, address);
   const sandboxes = uses
     .filter(({ result }) => result.addresses.some((entry) => entry.address === address))
-    .map(sandboxOf);
+    .map((use) => sandboxOf(use, isOfContainer(view, use, place)));
   return {
     address,
     ...(mac === undefined ? {} : { mac }),
-    ...(pool === undefined ? {} : { pool: pool.name }),
-    ...(unreadOf(view, address, unread) ?? holderOf(view, address)),
+    ...(pool === undefined ? {} : { pool }),
+    ...(unreadOf(seen, address) ?? holderOf(seen, address)),
     ...(sandboxes.length === 0 ? unreportedOf(view, address) : {}),
+    ...(hidden.size === 0 ? {} : { hidden: [...hidden] }),
     sandboxes,
   };
 }
 
+/** Whoever may not read pools may still read of a reservation where it is from. */
+function poolNameOf(view: RecordReader, address: Address): string | undefined {
+  const pool = view.poolOf(address) ?? view.pools().find(({ gateways }) => gateways.has(address));
+  return pool?.name ?? view.reservation(address)?.record.pool;
+}
+
+function isOfContainer(view: RecordReader, { claim = "" }: AttachmentUse, place: Seen["place"]): boolean {
+  const record = view.claim(claim)?.record;
+  return record !== undefined && containerOf(record, place) !== undefined;
+}
+
+/** The claim that has the address: by its reservation, or, to who may not read that, by its own list. */
+function claimWith(view: RecordReader, address: Address): Claim | undefined {
+  const reservation = view.reservation(address)?.record;
+  if (reservation === undefined)
+    return [...view.claims()].map(({ record }) => record).find((claim) => isListed(claim, address));
+  const claim = view.claim(claimKey(reservation.claim))?.record;
+  return claim !== undefined && isBackedByClaim(claim, reservation) ? claim : undefined;
+}
+
+function isListed({ addresses, releasing, nonce }: Claim, address: Address): boolean {
+  return addresses.includes(address) && releasing !== true && nonce !== "";
+}
+
 /** Of a claim of which no sandbox was reported, or one with another interface than that of the address. */
 function unreportedOf(view: RecordReader, address: Address): Pick<AddressReport, "unreported"> {
-  const reservation = view.reservation(address)?.record;
-  const claim = reservation && view.claim(claimKey(reservation.claim))?.record;
-  if (reservation === undefined || claim === undefined || !isBackedByClaim(claim, reservation)) return {};
+  const claim = claimWith(view, address);
+  if (claim === undefined) return {};
   const name = namesOf(placesOf(claim) ?? {}).find((one) => addressesOn(claim, one)?.includes(address));
   if (name === undefined)
     return isDetached(claim)
@@ -133,7 +170,7 @@ function unreportedOf(view: RecordReader, address: Address): Pick<AddressReport,
 }
 
 /** Undefined: everything could be read. */
-function unreadOf(view: RecordReader, address: Address, unread: UnreadRecords): Holder | undefined {
+function unreadOf({ view, unread = new UnreadRecords() }: Seen, address: Address): Holder | undefined {
   const why = unread.why("reservation", address);
   if (why !== undefined) return { state: "unread", unread: why };
   const reservation = view.reservation(address)?.record;
@@ -146,31 +183,55 @@ function unreadOf(view: RecordReader, address: Address, unread: UnreadRecords): 
 
 type Holder = Pick<AddressReport, "state"> & Partial<AddressReport>;
 
-function holderOf(view: RecordReader, address: Address): Holder {
+function holderOf(seen: Seen, address: Address): Holder {
+  const { view, place, hidden } = seen;
   const reservation = view.reservation(address)?.record;
-  if (reservation === undefined) return ownerOf(view, address) ?? unheld(view, address);
+  if (reservation === undefined) {
+    const own = hidden?.has("reservation") === true ? claimWith(view, address) : undefined;
+    return own === undefined ? (ownerOf(view, address) ?? unheldAsSeen(seen, address)) : heldBy(seen, own);
+  }
   const key = claimKey(reservation.claim);
   if (reservation.releasedAt !== undefined) {
+    // without the pools nobody knows for how long it cools
+    if (hidden?.has("pool") === true) return { state: "cooling", claim: key };
     const cooldownMs = cooldownOf(view, reservation);
     return { state: "cooling", claim: key, coolingUntil: timeOf(reservation.releasedAt + cooldownMs) };
   }
   const claim = view.claim(key)?.record;
+  if (claim === undefined && hidden?.has("claim") === true) return { state: "held", claim: key };
   if (claim === undefined || claim.nonce !== reservation.nonce) return { state: "orphaned", claim: key };
-  const { binding, identity, namespace } = claim;
   if (isBeside(claim, reservation))
-    return { state: "beside", claim: key, identity: describeIdentity(identity) };
+    return { state: "beside", claim: key, identity: describeOwner(claim, place) };
+  return heldBy(seen, claim);
+}
+
+function heldBy({ view, place }: Seen, claim: Claim): Holder {
+  const { binding, namespace } = claim;
+  const container = containerOf(claim, place);
   return {
     state: "held",
-    claim: key,
-    identity: describeIdentity(identity),
+    claim: claimKey(claim),
+    identity: describeOwner(claim, place),
     phase: describePhase(claim),
-    ...(binding === undefined || binding.podName === ""
+    ...(binding === undefined || binding.podName === "" ? {} : { since: timeOf(binding.since) }),
+    ...(binding === undefined || binding.podName === "" || container !== undefined
       ? {}
-      : { pod: { namespace, name: binding.podName, uid: binding.podUID }, since: timeOf(binding.since) }),
+      : { pod: { namespace, name: binding.podName, uid: binding.podUID } }),
+    ...(container === undefined ? {} : { container: container.id }),
     ...(binding === undefined || binding.node === "" ? {} : { node: binding.node }),
     ...retentionOf(view, claim),
     ...(phaseOf(claim) === "Held" ? { heldUntil: heldUntil(claim) } : {}),
   };
+}
+
+/** Of these the pool alone says that they are so. */
+const BY_POOL: ReadonlySet<AddressState> = new Set(["gateway", "excluded", "outside", "in-use"]);
+
+/** What is not seen may be there. */
+function unheldAsSeen({ view, hidden = new Set() }: Seen, address: Address): Holder {
+  const holder = unheld(view, address);
+  const isSure = hidden.size === 0 || (BY_POOL.has(holder.state) && !hidden.has("pool"));
+  return isSure ? holder : { state: "unseen" };
 }
 
 /** Longer, if the pod is admitted anew. */
@@ -217,79 +278,15 @@ function unheld(view: RecordReader, address: Address): Holder {
   return { state: kind === "open" ? "free" : kind };
 }
 
-function sandboxOf({ containerID, scope, pod, attachedAt, interface: name }: AttachmentUse): Sandbox {
+function sandboxOf(
+  { containerID, scope, pod, attachedAt, interface: name }: AttachmentUse,
+  isContainer: boolean,
+): Sandbox {
   return {
     containerID,
     interface: name,
     network: scope.network,
-    pod: pod === undefined ? "" : `${pod.namespace}/${pod.name}`,
+    pod: pod === undefined || isContainer ? "" : `${pod.namespace}/${pod.name}`,
     since: timeOf(attachedAt),
   };
-}
-
-const SENTENCES: { readonly [S in State]: string } = {
-  held: "is held",
-  beside:
-    "is kept for a pod that was admitted, beside a claim that does not have it; if the pod does not come it is free again within 120 s",
-  orphaned: "is reserved for a claim that is gone; it is free again within 120 s",
-  cooling: "was given back and is cooling down",
-  "in-block": "is in a block of a node, which gives it to pods that need no fixed address",
-  "in-node-cidr":
-    "is in the CIDR of a node, whose own network gives it to pods: Berth has no record of which",
-  "for-nodes": "is of a pool for CIDRs of nodes, and no node has the CIDR that it is in",
-  "block-cooling": "is in a block that a node has given back, which is cooling down",
-  "in-use": "is in use, and not from Berth",
-  unread: "is taken: what is stored of it cannot be read",
-  "block-returned":
-    "is in a block of a node, which has given this address back for pods of any node that need no fixed one",
-  free: "is free",
-  reserved: "is free, and given by explicit request only",
-  gateway: "is the gateway of its pool: no pod gets it",
-  excluded: "is excluded from its pool: no pod gets it",
-  outside: "is in no pool",
-};
-
-/** For people: a sentence, then what is known, a line each. */
-export function describeAddress(report: AddressReport): string {
-  const { address, mac, state, pool, claim, identity, phase, block, pod, node, since, coolingUntil } = report;
-  const known: readonly (readonly [string, string | undefined])[] = [
-    ["kept as", mac && address],
-    ["pool", pool],
-    ["in use by", report.inUseBy],
-    ["unread", report.unread],
-    ["claim", claim],
-    ["identity", identity],
-    ["phase", phase],
-    [
-      "interface",
-      report.unreported &&
-        `${report.unreported}; it is not reported whether the pod has it: see ip address in the pod`,
-    ],
-    ["block", block],
-    ["pod", pod === undefined && report.used === false ? "none says that it has it" : podWords(pod)],
-    ["node", node],
-    ["since", since],
-    ["cooling until", coolingUntil],
-    ["held until", report.heldUntil && `${report.heldUntil}, unless its pod comes`],
-    ["retained until", report.retainedSince && (report.retainedUntil ?? "it is released")],
-    ...report.sandboxes.map((sandbox) => ["sandbox", describeSandbox(sandbox)] as const),
-  ];
-  const lines = known.flatMap(([what, value]) =>
-    value === undefined ? [] : [[`  ${what}`, printable(value)]],
-  );
-  const name = mac === undefined ? address : `MAC address ${mac}`;
-  const isLed = state === "gateway" && pool !== undefined;
-  const words = isLed ? `is the gateway of pool "${pool}": no pod gets it` : SENTENCES[state];
-  return `${name} ${words}\n${columns(lines)}`;
-}
-
-function podWords(pod: AddressReport["pod"]): string | undefined {
-  return pod && `${pod.namespace}/${pod.name}${pod.uid === "" ? "" : ` (uid ${pod.uid})`}`;
-}
-
-function describeSandbox({ containerID, interface: name, network, pod, since }: Sandbox): string {
-  const whose = pod === "" ? "" : `, pod ${pod}`;
-  const where = network === "" ? "" : `, network ${network}`;
-  const what = containerID === "" ? `by the pod's status, ${name}` : `${containerID} ${name}`;
-  return `${what}${where}${whose}, since ${since}`;
 }

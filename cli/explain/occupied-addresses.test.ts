@@ -7,7 +7,7 @@ import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes
 import { addr, parsed, poolRecord, storedAs, viewOf } from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { hostOccupants } from "../backend/host-occupants.ts";
-import { describeAddress } from "./address-report.ts";
+import { describeAddress } from "./address-words.ts";
 import { inUseByOthers, occupyAll, occupyOne, surroundingsOf, withPodOfBlock } from "./occupied-addresses.ts";
 
 const LAN = poolRecord("lan", "10.9.0.0/28");
