@@ -146,9 +146,13 @@ function whoseNodes(pools: readonly Pool[]): string {
 
 /**
  * What is to be said of a pod with addresses of these pools, if no node that there is now is of all of them and one that it may run on;
- * undefined: one is, or nodes are not known.
+ * undefined: one is, or nodes are not known. `then`: what comes of it.
  */
-export function withoutNodeNow(nodes: PodNodes | undefined, pools: readonly Pool[]): string | undefined {
+export function withoutNodeNow(
+  nodes: PodNodes | undefined,
+  pools: readonly Pool[],
+  then = "the pod stays Pending until one has",
+): string | undefined {
   const selecting = pools.filter(({ spec }) => spec.nodeSelector !== undefined);
   const known = selecting.length === 0 ? undefined : nodes?.known?.();
   if (nodes === undefined || known === undefined) return undefined;
@@ -158,7 +162,7 @@ export function withoutNodeNow(nodes: PodNodes | undefined, pools: readonly Pool
   }
   const where = nodes.terms === undefined ? "no node" : "no node where the pod may run";
   const which = selecting.length === 1 ? "has that" : "has all of that";
-  return `pool ${whoseNodes(selecting)}, and ${where} ${which} now: the pod stays Pending until one has`;
+  return `pool ${whoseNodes(selecting)}, and ${where} ${which} now: ${then}`;
 }
 
 /** The words for pools that the pod could have, were it for other nodes. */

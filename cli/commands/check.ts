@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { counted } from "../../allocator/base/counted.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { type CheckResult, checkBackend, isDefect } from "../explain/consistency-check.ts";
 import type { Command, Io } from "../terminal/command.ts";
@@ -43,26 +44,34 @@ export const check: Command = {
   },
 };
 
+type Kinds = readonly Finding["kind"][];
+
+/** What is told of findings that are no defects, in this order: in one of two words, by how many there are. */
+const NOTES: readonly (readonly [kinds: Kinds, one: string, more: string])[] = [
+  [["fenced-ready"], "node is Ready and fenced", "nodes are Ready and fenced"],
+  [["unneeded"], "claim is needed by nobody", "claims are needed by nobody"],
+  [["missing", "of-another"], "ordinal has no claim", "ordinals have no claim"],
+  [["without-claim"], "pod has lost a claim", "pods have lost a claim"],
+  [["in-use"], "pool has addresses that others use", "pools have addresses that others use"],
+  [["no-node"], "pool has no node", "pools have no node"],
+  [["closed"], "pool is closed to who would have it", "pools are closed to who would have them"],
+  [["asks-in-vain"], "pod asks in vain", "pods ask in vain"],
+  [["shared-cidr"], "pair of nodes shares a CIDR", "pairs of nodes share a CIDR"],
+  [["two-holders"], "address has two holders", "addresses have two holders"],
+];
+
 function wellBut(findings: CheckResult["findings"]): string {
-  const idle = findings.filter(({ kind }) => kind === "unneeded").length;
-  const lacking = findings.filter(({ kind }) => kind === "missing" || kind === "of-another").length;
-  const claimless = findings.filter(({ kind }) => kind === "without-claim").length;
-  const used = new Set(findings.flatMap(({ kind, subject }) => (kind === "in-use" ? subject : []))).size;
-  const vain = findings.filter(({ kind }) => kind === "asks-in-vain").length;
-  const twice = findings.filter(({ kind }) => kind === "two-holders").length;
-  const shared = findings.filter(({ kind }) => kind === "shared-cidr").length;
-  const parts = findings.filter(({ kind }) => kind === "not-installed").length;
-  const fenced = findings.filter(({ kind }) => kind === "fenced-ready").length;
+  // of a pool there may be several findings that others use its addresses
+  const countOf = (kinds: Kinds) => {
+    const some = findings.filter(({ kind }) => kinds.includes(kind));
+    return kinds.includes("in-use") ? new Set(some.map(({ subject }) => subject)).size : some.length;
+  };
   const notes = [
-    ...(parts === 0 ? [] : ["Berth is not installed in full"]),
-    ...(fenced === 0 ? [] : [`${counted(fenced, "node is", "nodes are")} Ready and fenced`]),
-    ...(idle === 0 ? [] : [`${counted(idle, "claim is", "claims are")} needed by nobody`]),
-    ...(lacking === 0 ? [] : [`${counted(lacking, "ordinal has", "ordinals have")} no claim`]),
-    ...(claimless === 0 ? [] : [`${counted(claimless, "pod has", "pods have")} lost a claim`]),
-    ...(used === 0 ? [] : [`${counted(used, "pool has", "pools have")} addresses that others use`]),
-    ...(vain === 0 ? [] : [`${counted(vain, "pod asks", "pods ask")} in vain`]),
-    ...(shared === 0 ? [] : [`${counted(shared, "pair of nodes shares", "pairs of nodes share")} a CIDR`]),
-    ...(twice === 0 ? [] : [`${counted(twice, "address has", "addresses have")} two holders`]),
+    ...(countOf(["not-installed"]) === 0 ? [] : ["Berth is not installed in full"]),
+    ...NOTES.flatMap(([kinds, one, more]) => {
+      const many = countOf(kinds);
+      return many === 0 ? [] : [counted(many, one, more)];
+    }),
   ];
   return notes.length === 0 ? "ok" : `ok, but ${notes.join(" and ")}`;
 }

@@ -20,6 +20,7 @@ import { inUseByOthers, surroundingsWith } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
+import { poolsForNobody } from "./pools-for-nobody.ts";
 import { sharedNodeCidrs } from "./shared-node-cidrs.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
@@ -30,6 +31,8 @@ const MORE_LOOKS = 2;
 
 const UNSEEN =
   "which addresses others have was not looked at in full: this user may not list nodes, pods and Services";
+const UNOPENED =
+  "whether pools have nodes and namespaces was not looked at in full: this user may not list nodes and namespaces";
 const UNLOOKED =
   "who needs claims was not looked at in full: this user may not list pods and StatefulSets, or read workloads";
 
@@ -106,14 +109,19 @@ async function findAround(
   const others = await ofOthers(all, pods, backend);
   const records = all.blocks.map(({ record }) => record);
   const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];
+  const forNobody = await poolsForNobody({ pools: poolsOf(all), reservations: all.reservations }, backend);
   const isCluster = backend.place === "cluster";
   const parts = isCluster ? await missingParts(backend.world) : [];
   const fenced = isCluster ? await fencedAndReady(backend.world) : [];
   const unlooked = [
     ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
     ...(others.isPart || shared === undefined || fenced === undefined ? [UNSEEN] : []),
+    ...(forNobody.isPart ? [UNOPENED] : []),
   ];
-  const found = [parts, fenced, idle, lacking, claimless, survey?.vain, others.findings, shared];
+  const found = [
+    ...[parts, fenced, idle, lacking, claimless, survey?.vain],
+    ...[forNobody.findings, others.findings, shared],
+  ];
   return { findings: found.flatMap((some) => some ?? []), unlooked: unlooked.join("; ") };
 }
 
