@@ -7,7 +7,7 @@ import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes
 import { bindingTo, claimRecord, NOW } from "../../test/support/fixtures.ts";
 import { pod } from "../../test/support/objects.ts";
 import { facts } from "../testing/facts.ts";
-import { diagnosePod } from "./diagnosis.ts";
+import { diagnosePod } from "./pod-diagnosis.ts";
 
 /** A pod of the set that the claim is a slot of. */
 function podOf(name: string, phase: string): KubeObject {

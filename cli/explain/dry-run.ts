@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isDeepStrictEqual } from "node:util";
-import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { type Labels, noopLogger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { type DryRunResult, describeKept, dryRun } from "../../allocator/demand/allocation-dry-run.ts";
+import { describeKept } from "../../allocator/demand/allocation-dry-run.ts";
 import {
   type AllocationInput,
   requestFor,
@@ -30,7 +30,6 @@ import {
   templateAnnotations,
   templateLabels,
 } from "../../allocator/demand/workload-allocation.ts";
-import type { Address } from "../../allocator/ip/address.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
@@ -39,31 +38,14 @@ import { type Request, requestsAddress } from "../../allocator/model/address-req
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
-import { quoted } from "../../allocator/planning/refusal-messages.ts";
 import { parsePool } from "../../allocator/pool/pool.ts";
 import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
 import { withSettledSize } from "../../allocator/pool/settled-size.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
+import type { DryRunner } from "./dry-runner.ts";
 import { foretellDynamic } from "./dynamic-pod.ts";
-
-/**
- * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. `later`: its pod runs with other
- * addresses, and the next one gets these; a workload is let through so.
- */
-export interface DryRunner {
-  /** pod/shop/mysql-0, or a slot of a Deployment's set. */
-  readonly subject: string;
-  readonly outcome:
-    | DryRunResult
-    | Refusal
-    | { readonly kind: "nothing"; readonly why: string }
-    | { readonly kind: "later"; readonly why: string };
-  /** What the addresses were chosen by. */
-  readonly request: Request;
-  /** Of an ordinal whose claim has other addresses until its next pod. */
-  readonly kept?: string;
-}
+import { PlannedAddresses } from "./planned-addresses.ts";
 
 /** The view is the dry run's own. */
 type DryRunContext = Context & Pick<ClusterState, "nodes"> & { readonly view: RecordCache };
@@ -77,11 +59,12 @@ export class ManifestDryRun {
   readonly #inventory: ClusterState;
   readonly #namespaces = new Map<string, KubeObject>(); // name -> Namespace of the same file
   #carriesPools = false;
-  readonly #planned = new Map<Address, string>(); // address -> claim that would get it
+  readonly #planned: PlannedAddresses;
 
   constructor(context: DryRunContext, inventory: ClusterState) {
     this.#context = context;
     this.#inventory = inventory;
+    this.#planned = new PlannedAddresses(context);
   }
 
   /** Pools were in it that are not stored so. */
@@ -142,7 +125,7 @@ export class ManifestDryRun {
     if (isRefusal(claim)) return { subject, outcome: claim, request: {} };
     const podIdentity = { kind: "named", claim: name, identity: claim.identity } as const;
     const input = this.#input(podIdentity, {}, await this.#namespace(namespace));
-    const outcome = await this.#predict(requestForClaim(input, claim));
+    const outcome = await this.#planned.predict(requestForClaim(input, claim));
     const { addresses, interfaces, pools, interfacePools } = claim.request;
     const entries = { ...(addresses && { entries: [addresses] }), ...(interfaces && { interfaces }) };
     const asked = { ...entries, ...(pools && { pools }), ...(interfacePools && { interfacePools }) };
@@ -171,7 +154,7 @@ export class ManifestDryRun {
     const { kind, requests } = resolved;
     const outcome =
       kind === "own"
-        ? await this.#predict(requests[0])
+        ? await this.#planned.predict(requests[0])
         : await dryRunSlot(this.#context, this.#inventory, requests);
     return { subject, outcome, request };
   }
@@ -234,47 +217,17 @@ export class ManifestDryRun {
 
   async #ofApplicant(subject: string, input: AllocationInput): Promise<DryRunner> {
     const allocation = requestFor(input);
-    const outcome = isRefusal(allocation) ? allocation : await this.#predict(allocation);
+    const outcome = isRefusal(allocation) ? allocation : await this.#planned.predict(allocation);
     return { subject, outcome, request: input.request };
   }
 
   /** For one pod of a workload, whose allocations are of the claims `own`. */
   async #foretell(allocation: AllocationRequest, own: ReadonlySet<string>): Promise<DryRunner["outcome"]> {
-    const would = await this.#predict(allocation);
+    const would = await this.#planned.predict(allocation);
     if (!isRefusal(would) || would.code !== "CLAIM_CHANGED") return would;
     // The rules of admission take longer to load than the rest of berthctl takes to run.
     const { heldElsewhere } = await import("../../webhook/admission/entry-exchange.ts");
     return (await heldElsewhere(this.#context, allocation, own)) ?? { kind: "later", why: would.message };
-  }
-
-  async #predict(allocation: AllocationRequest): Promise<DryRunResult | Refusal> {
-    const key = claimKey(allocation.key);
-    const would = await dryRun(this.#context, allocation);
-    if (isRefusal(would)) return would;
-    const refusal = this.#disputed(key, would);
-    if (refusal !== undefined) return refusal;
-    for (const { address, pool } of would.addresses) {
-      this.#planned.set(address, key);
-      if (this.#context.view.reservation(address) !== undefined) continue;
-      const record = { address, pool, claim: allocation.key, nonce: "planned" };
-      const stored = { key: address, record, uid: "", revision: "", createdAt: this.#now() };
-      this.#context.view.apply("reservation", { type: "put", stored });
-    }
-    return would;
-  }
-
-  /** The store knows nothing of what is only planned. */
-  #disputed(key: string, would: DryRunResult): Refusal | undefined {
-    for (const { address, pool } of would.addresses) {
-      const other = this.#planned.get(address);
-      if (other === undefined || other === key) continue;
-      return refuse(
-        "ADDRESS_TAKEN",
-        `address ${address} in pool ${quoted(pool)} is asked for twice, by ${other} and by ${key}; give one of them another`,
-        { address, pool },
-      );
-    }
-    return undefined;
   }
 
   #input(podIdentity: PodIdentity, request: Request, namespace: NamespaceState): AllocationInput {

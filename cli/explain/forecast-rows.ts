@@ -6,7 +6,7 @@ import { poolsNamed, type Request } from "../../allocator/model/address-request.
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { formatAddresses } from "../../allocator/model/interfaces.ts";
 import { printable } from "../terminal/output.ts";
-import type { DryRunner } from "./dry-run.ts";
+import type { DryRunner } from "./dry-runner.ts";
 
 /** Subject, addresses and why, of what a pod would get. */
 export function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {

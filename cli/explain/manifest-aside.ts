@@ -14,7 +14,7 @@ import { forNamespacesAlone, nearMisses } from "../../allocator/manifest/near-ke
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
 import type { Backend } from "../backend/backend.ts";
-import type { DryRunner } from "./dry-run.ts";
+import type { DryRunner } from "./dry-runner.ts";
 
 /** Warnings, or a refusal; `rows` are what the object's pods would get. */
 export function judgeBeside(

@@ -12,7 +12,7 @@ import type { PodState } from "../../allocator/model/cluster-state.ts";
 import type { Objects } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { kubeletsAddresses } from "../backend/reported-addresses.ts";
-import { isMirror } from "./diagnosis.ts";
+import { isMirror } from "./unclaimed-pod.ts";
 
 /** What is kept of a pod. */
 export interface SurveyedPod {

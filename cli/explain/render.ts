@@ -15,7 +15,8 @@ import { describePhase } from "../backend/phase.ts";
 import { confirmedByKubelet } from "../backend/reported-addresses.ts";
 import { reservationState } from "../listings/reservations.ts";
 import { ageOf, columns, printable, timeOf } from "../terminal/output.ts";
-import { blocked, type Diagnosis, diagnosePod, ok, waitingFor } from "./diagnosis.ts";
+import { blocked, type Diagnosis, ok } from "./diagnosis.ts";
+import { diagnosePod, waitingFor } from "./pod-diagnosis.ts";
 import { type AddressFacts, hasEnded, isBlocked, isDeleting, type PodFacts, podPhase } from "./pod-facts.ts";
 
 /** Clocks of hosts differ by seconds. */

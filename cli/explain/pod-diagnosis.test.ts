@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isRefusal } from "../../allocator/base/errors.ts";
-import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import {
   addr,
   attachmentOf,
@@ -12,39 +11,10 @@ import {
   reservationRecord,
   storedAs,
 } from "../../test/support/fixtures.ts";
-import { type Json, pod as podObject } from "../../test/support/objects.ts";
+import type { Json } from "../../test/support/objects.ts";
 import { bound, facts } from "../testing/facts.ts";
-import { diagnosePod } from "./diagnosis.ts";
-
-function object(json: Json): KubeObject {
-  const read = readObject(json);
-  assert.ok(!isRefusal(read));
-  return read;
-}
-
-interface PodOptions {
-  readonly podIPs?: readonly object[];
-  readonly name?: string;
-  readonly uid?: string;
-  readonly node?: string;
-  readonly phase?: string;
-  readonly deleting?: boolean;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly spec?: Json;
-}
-
-/** Pod mysql-0 on node-b, admitted with claim mysql-0. */
-function podWith(options: PodOptions = {}): KubeObject {
-  const { name = "mysql-0", uid = "uid-of-the-next", node = "node-b", phase = "Pending" } = options;
-  const annotations = options.annotations ?? { "berth.dev/claim": "mysql-0" };
-  const json = podObject(name, { uid, annotations, spec: { nodeName: node, ...options.spec } });
-  const metadata = {
-    ...(json["metadata"] as Json),
-    ...(options.deleting === true ? { deletionTimestamp: "x" } : {}),
-  };
-  const { podIPs = [] } = options;
-  return object({ ...json, metadata, status: { phase, podIPs } });
-}
+import { object, podWith } from "../testing/pod-with.ts";
+import { diagnosePod } from "./pod-diagnosis.ts";
 
 function nodeWith(
   status: "True" | "Unknown",
@@ -61,12 +31,6 @@ function nodeWith(
 const BUSY =
   "waits: claim shop/mysql-0 is still bound to pod mysql-0 on node node-a, whose sandbox was not seen to end; " +
   "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
-
-const LABELLED = {
-  name: "shop",
-  labels: { "berth.dev/admission": "enabled" },
-  annotations: { "berth.dev/pools": "db" },
-};
 
 describe("what is said of a pod", () => {
   for (const [what, pod, circumstances, words, next] of [
@@ -151,51 +115,11 @@ describe("what is said of a pod", () => {
       "was admitted with claim mysql-0, which is gone; it cannot start",
       ["delete pod shop/mysql-0 and create it again"],
     ],
-    [
-      "a namespace's default without an admission",
-      podWith({ annotations: {} }),
-      facts(undefined, { key: "", space: LABELLED }),
-      "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
-      [
-        "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
-        "delete pod shop/mysql-0 and create it again",
-      ],
-    ],
   ] as const) {
     it(`is stuck: ${what}`, () => {
       assert.deepEqual(diagnosePod(pod, circumstances), { words, stuck: true, next });
     });
   }
-
-  it("is not stuck by a namespace's default that has no effect without the label", () => {
-    for (const annotations of [
-      { "berth.dev/pools": "db" },
-      { "cni.projectcalico.org/ipv4pools": '["web"]' },
-    ]) {
-      const [key] = Object.keys(annotations);
-      const unlabelled = facts(undefined, { key: "", space: { ...LABELLED, labels: {}, annotations } });
-      assert.deepEqual(diagnosePod(podWith({ annotations: {} }), unlabelled), {
-        words: `asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md); what its namespace says in ${key} has no effect with Berth until the namespace has the label berth.dev/admission=enabled`,
-        stuck: false,
-        next: [
-          "if Berth is to give it an address: kubectl label namespace shop berth.dev/admission=enabled, then delete the pod and create it again",
-        ],
-      });
-      const asking = podWith({ annotations: { "berth.dev/families": "IPv4" } });
-      assert.equal(diagnosePod(asking, unlabelled).stuck, true);
-    }
-  });
-
-  it("tells a further interface that was left to its network from the first one", () => {
-    const networks = '[{"name":"lan","ips":["10.99.0.90/24"]}]';
-    const pod = podWith({ annotations: { "k8s.v1.cni.cncf.io/networks": networks } });
-    assert.deepEqual(diagnosePod(pod, facts(undefined, { key: "" })), {
-      words:
-        "asks for net1 in another system's annotations, which was left to the networks that make it; on eth0 it asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
-      stuck: false,
-      next: [],
-    });
-  });
 
   it("says of a claim for several interfaces on which they are reported, and which MAC address is to be said", () => {
     const [eth0, net1, mac] = [addr("10.20.0.70"), addr("10.20.0.71"), addr("fe80::ff:fe00:51")];
@@ -214,7 +138,7 @@ describe("what is said of a pod", () => {
 
   const own = bindingTo("mysql-0", "node-b", { podUID: "uid-of-the-next" });
   const reported = attachmentOf("mysql-0", { node: "node-b", podUID: "uid-of-the-next" });
-  for (const [what, pod, circumstances, words] of [
+  for (const [_what, pod, circumstances, words] of [
     [
       "its own sandbox",
       podWith(),
@@ -264,32 +188,12 @@ describe("what is said of a pod", () => {
       facts(bound),
       "has ended (Failed) and needs its addresses no more",
     ],
-    [
-      "host network",
-      podWith({ spec: { hostNetwork: true } }),
-      facts(bound),
-      "is none of Berth's business: it is on its host's network, or a mirror pod",
-    ],
-    [
-      "asks for nothing, and is up",
-      podWith({ annotations: {}, phase: "Running" }),
-      facts(undefined, { key: "" }),
-      "asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)",
-    ],
   ] as const) {
-    it(`goes on by itself: ${what}`, () => {
+    it(`goes on by itself: $what`, () => {
       const podIdentity = diagnosePod(pod, circumstances);
       assert.deepEqual([podIdentity.words, podIdentity.stuck], [words, false]);
     });
   }
-
-  it("does not go on by itself when it asks for nothing, has nothing, and a node waits to start it", () => {
-    const stuckness = (options: PodOptions) =>
-      diagnosePod(podWith({ annotations: {}, ...options }), facts(undefined, { key: "" })).stuck;
-    assert.equal(stuckness({}), true);
-    assert.equal(stuckness({ node: "" }), false, "it may be on a node later that is served");
-    assert.equal(stuckness({ phase: "" }), false, "nobody says so on one host");
-  });
 
   it("says why the scheduler has no node", () => {
     const { metadata, spec } = podWith({ node: "" }).json.value as { metadata: Json; spec: Json };
