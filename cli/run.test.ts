@@ -114,8 +114,11 @@ describe("misuse", () => {
     [["who"], "ADDRESS is missing"],
     [
       ["who", "mysql"],
-      '"mysql" is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51',
+      '"mysql" is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51; what a pod or claim has: berthctl explain pod/NAME or claim/NAME',
     ],
+    [["get", "sts"], '"sts" cannot be listed; did you mean workloads?'],
+    [["get", "pools,claims"], '"pools,claims" are several; list one kind at a time'],
+    [["get", "claims", ""], "the name is empty; leave it out to list all"],
     [
       ["who", "10.20.0.51/24"],
       '"10.20.0.51/24" is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51',

@@ -75,6 +75,10 @@ describe("readDocuments", () => {
       "standard input holds none of Namespace, IPPool, IPClaim, StatefulSet, Deployment, Pod: Service web (v1)",
     ],
     [
+      "kind: Foo\n",
+      "standard input holds none of Namespace, IPPool, IPClaim, StatefulSet, Deployment, Pod: Foo",
+    ],
+    [
       "apiVersion: berth.dev/v1\nkind: IPPool\nmetadata: {name: py}\n",
       "standard input holds IPPool py (berth.dev/v1): write apiVersion: berth.dev/v1alpha1",
     ],

@@ -132,20 +132,26 @@ function sort(value: unknown, file: string, into: Sorted): void {
   const known = kindOf(apiVersion, kind);
   const misread = known === undefined ? misreadOwn(apiVersion, kind) : undefined;
   if (misread !== undefined) {
-    const name = fields.at("metadata").text("name");
-    throw usageError(`${file} holds ${kind} ${name} (${apiVersion}): ${misread}`);
+    throw usageError(`${file} holds ${describe(fields)}: ${misread}`);
   }
   if (known !== undefined) {
     into.objects.push({ kind: known, json: fields.value });
     return;
   }
-  const what = `${kind} ${fields.at("metadata").text("name")} (${apiVersion})`;
+  const what = describe(fields);
   const asks = requestsIn(fields.value);
   if (asks.length === 0) into.skipped.push(what);
   else
     into.unheard.push(
       `${what}: ${asks.join(", ")} in its template asks for nothing on one host, where berth hears of no ${kind} and of none of its pods until they are applied; apply the pods`,
     );
+}
+
+/** Without what the object does not say. */
+function describe(object: Fields): string {
+  const group = object.text("apiVersion");
+  const parts = [object.text("kind"), object.at("metadata").text("name"), group === "" ? "" : `(${group})`];
+  return parts.filter((part) => part !== "").join(" ");
 }
 
 /** What the template of an object that is not read asks for. */

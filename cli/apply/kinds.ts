@@ -52,9 +52,12 @@ export function kindOf(apiVersion: string, kind: string): KindFacts | undefined 
   return MANAGED.find((known) => known.kind === kind && apiVersionOf(known) === apiVersion);
 }
 
-/** The kind that an operand such as `sts` names. */
+/** The kind that an operand such as `sts` names, or `ipclaim.berth.dev`, as kubectl prints it. */
 export function kindNamed(name: string): KindFacts | undefined {
-  return MANAGED.find(({ names }) => names.includes(name.toLowerCase()));
+  const bare = name.toLowerCase();
+  return MANAGED.find(({ names, group }) =>
+    names.some((one) => one === bare || (group !== "" && `${one}.${group}` === bare)),
+  );
 }
 
 export function gvkOf({ group, version, kind }: KindFacts): GroupVersionKind {

@@ -4,7 +4,7 @@
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { sayMacs } from "../../allocator/ip/mac.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
@@ -27,6 +27,7 @@ import { ifAllowed } from "../backend/if-allowed.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
+import { addressNamed } from "./address-named.ts";
 
 /** As it was typed, with the namespace of `-n`, and the one that a name without any is in. */
 interface Meant {
@@ -41,7 +42,7 @@ export function claimMeant(
   view: RecordReader,
   now: number,
 ): ClaimKey | Refusal {
-  const address = parseAddress(operand);
+  const address = addressNamed(operand);
   if (address === undefined) return keyNamed(operand, given ?? usual);
   const holder = holderOf(view, address, now);
   return isRefusal(holder) ? holder : (heldElsewhere(address, holder, given) ?? holder);

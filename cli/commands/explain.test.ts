@@ -197,6 +197,23 @@ describe("berthctl explain", () => {
     assert.equal(await said("db-0"), `Error: there is no pod shop/db-0; ${list}; ${bound}\n`);
   });
 
+  it("takes a MAC address, as who does", async (t) => {
+    const [mac] = addrs("fe80::ff:fe00:51");
+    assert.ok(mac);
+    const request = { addresses: [mac], interfaces: { "mac-eth0": [mac] } };
+    const claim = claimRecord({ addresses: [mac], request });
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [claim],
+      reservations: reservationsOf(claim),
+    });
+    const { code, stdout } = await data.call("explain", "02:00:00:00:00:51");
+    assert.deepEqual([code, stdout.split("\n")[0]], [0, "MAC address 02:00:00:00:00:51 is held"]);
+    const released = await data.call("release", "02:00:00:00:00:51", "--dry-run");
+    assert.equal(released.code, 0, released.stderr);
+    assert.match(released.stdout, /^ipclaim\/shop\/mysql-0 released/);
+  });
+
   for (const [argv, code, message] of [
     [["pod/shop/x"], 1, "there is no pod shop/x; see what there is with: berthctl get pods -A"],
     [["claim/shop/x"], 1, "there is no claim shop/x; see what there is with: berthctl get claims -A"],
@@ -206,7 +223,19 @@ describe("berthctl explain", () => {
     [
       ["sts/shop/x"],
       2,
-      '"sts/shop/x" is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address',
+      '"sts/shop/x" has pods and no address of its own: explain one of them, pod/[NAMESPACE/]NAME, or with -f FILE what its pods would get',
+    ],
+    [["pool/db"], 2, '"pool/db" cannot be explained; what there is of it: berthctl get pool/db -o yaml'],
+    [
+      ["mysql-0"],
+      2,
+      '"mysql-0" is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address; did you mean pod/mysql-0 or claim/mysql-0?',
+    ],
+    [["pod"], 2, '"pod" is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address'],
+    [
+      ["ipclaim.berth.dev/shop/x"],
+      1,
+      "there is no claim shop/x; see what there is with: berthctl get claims -A",
     ],
     [["pod", "a/b", "a/c"], 2, '"a/c" is one argument too many'],
     [[], 2, "say what to explain: pod [NAMESPACE/]NAME, claim [NAMESPACE/]NAME, an address, or -f FILE"],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { macOfAddress } from "../../allocator/ip/mac.ts";
 import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { readKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -9,7 +10,7 @@ import { claimKey } from "../../allocator/model/claim.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
-import { kindNamed, MANAGED } from "../apply/kinds.ts";
+import { type KindFacts, kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor } from "../backend/backend.ts";
@@ -30,6 +31,7 @@ import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { columns } from "../terminal/output.ts";
+import { addressNamed } from "./address-named.ts";
 import { heldElsewhere, noClaim } from "./claim-to-release.ts";
 
 /** `berthctl explain` */
@@ -38,7 +40,7 @@ export const explain: Command = {
   summary: "say why a pod, claim or address is in its state, or what the pods of a file would get",
   onlyReads: true,
   usage: [
-    "explain pod [NAMESPACE/]NAME | claim [NAMESPACE/]NAME | ADDRESS [-n NS] [--data DIR | --context NAME]",
+    "explain pod [NAMESPACE/]NAME | claim [NAMESPACE/]NAME | ADDRESS|MAC [-n NS] [--data DIR | --context NAME]",
     "explain -f FILE|DIR|- [-f ...] [--data DIR | --context NAME]",
   ],
   flags: {
@@ -88,14 +90,25 @@ type Named =
   | { readonly kind: "Pod" | "IPClaim"; readonly rest: string };
 
 function subjectNamed(operand: string): Named {
-  const address = parseAddress(operand);
+  const address = addressNamed(operand);
   if (address !== undefined) return { kind: "address", address };
   const [name = "", ...rest] = operand.split("/");
-  const kind = rest.length === 0 ? undefined : kindNamed(name)?.kind;
+  const known = rest.length === 0 ? undefined : kindNamed(name);
+  const { kind } = known ?? {};
   if (kind === "Pod" || kind === "IPClaim") return { kind, rest: rest.join("/") };
-  throw usageError(
-    `${JSON.stringify(operand)} is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address`,
-  );
+  throw usageError(`${JSON.stringify(operand)} ${insteadOf(operand, known)}`);
+}
+
+const NONE_OF_THEM = "is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address";
+
+/** What somebody may have meant who named something else. */
+function insteadOf(operand: string, known: KindFacts | undefined): string {
+  if (known?.listing === "workloads")
+    return `has pods and no address of its own: explain one of them, pod/[NAMESPACE/]NAME, or with -f FILE what its pods would get`;
+  if (known?.listing !== undefined)
+    return `cannot be explained; what there is of it: berthctl get ${operand} -o yaml`;
+  const isBareName = /^[a-z0-9][-a-z0-9.]*$/.test(operand) && kindNamed(operand) === undefined;
+  return isBareName ? `${NONE_OF_THEM}; did you mean pod/${operand} or claim/${operand}?` : NONE_OF_THEM;
 }
 
 /** What is known of the address, then why its claim stands as it does. */
@@ -125,7 +138,8 @@ async function explainAddress(
     context.io.stdout.write(describeAddress(report));
     return 0;
   }
-  context.io.stdout.write(`${address} is held\n`);
+  const mac = macOfAddress(address);
+  context.io.stdout.write(`${mac === undefined ? address : `MAC address ${mac}`} is held\n`);
   const { namespace, name } = holder;
   return await explainOne(backend, { kind: "IPClaim", namespace, name }, context);
 }

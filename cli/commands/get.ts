@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { nearestWord } from "../../allocator/base/nearest-word.ts";
+import { kindNamed } from "../apply/kinds.ts";
 import { reportError } from "../apply/report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
@@ -92,6 +93,7 @@ interface Place {
 /** The namespace in front of a name, if there is one. */
 function placeOf(text: string, scope: AnyListing["scope"]): Place {
   const [namespace = "", name, ...more] = text.split("/");
+  if (text === "") throw usageError("the name is empty; leave it out to list all");
   if (name === undefined) return { name: text };
   if (namespace !== "" && name !== "" && more.length === 0 && scope !== "cluster") return { namespace, name };
   throw usageError(
@@ -102,10 +104,12 @@ function placeOf(text: string, scope: AnyListing["scope"]): Place {
 function listingNamed(what: string | undefined, kubectl: boolean): AnyListing {
   const known = kubectl ? NAMES_IN_CLUSTER : NAMES;
   if (what === undefined) throw usageError(`say what to list: ${known.join(", ")}`);
-  const found = LISTINGS.find(({ names }) => names.includes(what.toLowerCase()));
+  const bare = what.toLowerCase().replace(/\.berth\.dev$/, "");
+  const found = LISTINGS.find(({ names }) => names.includes(bare));
   if (found === hosts && kubectl) throw usageError("hosts are listed by berthctl --etcd URL");
   if (found !== undefined) return found;
-  const near = nearestWord(what, known);
+  if (what.includes(",")) throw usageError(`${JSON.stringify(what)} are several; list one kind at a time`);
+  const near = kindNamed(what)?.listing ?? nearestWord(what, known);
   const advice = near === undefined ? `there are ${known.join(", ")}` : `did you mean ${near}?`;
   throw usageError(`${JSON.stringify(what)} cannot be listed; ${advice}`);
 }

@@ -4,7 +4,6 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { parseAddress } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
@@ -15,6 +14,7 @@ import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
+import { addressNamed } from "./address-named.ts";
 import {
   askedFor,
   busy,
@@ -34,7 +34,7 @@ export const release: Command = {
   name: "release",
   summary: "give a claim's addresses back",
   usage: [
-    "release [NAMESPACE/]NAME | ADDRESS [--to NAME] [-n NS] [--force] [--dry-run] [--data DIR | --context NAME]",
+    "release [NAMESPACE/]NAME | ADDRESS|MAC [--to NAME] [-n NS] [--force] [--dry-run] [--data DIR | --context NAME]",
   ],
   flags: {
     to: {
@@ -64,7 +64,7 @@ export const release: Command = {
     const dryRun = args.has("dry-run");
     refuseTwoNamespaces(operand, namespace);
     if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force, dryRun });
-    const address = parseAddress(operand);
+    const address = addressNamed(operand);
     const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {
       const { clock, random } = commandContext.io;
       const { store } = backend;

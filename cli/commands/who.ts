@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, parseAddress } from "../../allocator/ip/address.ts";
-import { addressOfMac, parseMac } from "../../allocator/ip/mac.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { reportError } from "../apply/report.ts";
 import { namespaceFor } from "../backend/backend.ts";
@@ -10,6 +9,7 @@ import { describeAddress, unseenWords } from "../explain/address-words.ts";
 import type { Command } from "../terminal/command.ts";
 import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { document, formatOf } from "../terminal/output.ts";
+import { addressNamed } from "./address-named.ts";
 
 /** `berthctl who` */
 export const who: Command = {
@@ -46,10 +46,11 @@ export const who: Command = {
 };
 
 function addressOf(text: string): Address {
-  const mac = parseMac(text);
-  const address = mac === undefined ? parseAddress(text) : addressOfMac(mac);
+  const address = addressNamed(text);
   if (address !== undefined) return address;
+  const words = `${JSON.stringify(text)} is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51`;
+  const isName = /^[a-z][-a-z0-9./]*$/.test(text) && !text.includes(":");
   throw usageError(
-    `${JSON.stringify(text)} is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51`,
+    isName ? `${words}; what a pod or claim has: berthctl explain pod/NAME or claim/NAME` : words,
   );
 }
