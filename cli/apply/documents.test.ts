@@ -97,6 +97,14 @@ describe("readDocuments", () => {
     });
   }
 
+  it("does not fetch a URL, and says what to write", async () => {
+    await assert.rejects(readDocuments(["https://example.org/pod.yaml"], input("")), {
+      code: "CONFIG_INVALID",
+      message:
+        "https://example.org/pod.yaml is a URL, which is not fetched; write: curl -fsSL https://example.org/pod.yaml | berthctl ... -f -",
+    });
+  });
+
   it("refuses aliases that would grow without bound", async () => {
     const levels = Array.from({ length: 12 }, (_, i) => {
       const before =

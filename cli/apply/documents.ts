@@ -64,6 +64,10 @@ async function readTexts(path: string, io: Pick<Io, "stdin">): Promise<readonly 
     const files = statSync(path).isDirectory() ? filesIn(path) : [path];
     return files.map((file) => ({ name: file, text: readFileSync(file, "utf8") }));
   } catch (error) {
+    if (/^https?:\/\//.test(path))
+      throw usageError(
+        `${path} is a URL, which is not fetched; write: curl -fsSL ${path} | berthctl ... -f -`,
+      );
     throw usageError(`${path} cannot be read: ${whyUnread(error)}`);
   }
 }
