@@ -97,18 +97,24 @@ export function ownerOf(object: KubeObject): Identity {
   return { kind: object.kind, apiVersion: object.apiVersion, name, ...(uid === "" ? {} : { uid }) };
 }
 
-/** The claim's name and the request of each ordinal of a StatefulSet, from `ordinals.start` on. */
-export function* ordinalRequests(
-  object: KubeObject,
-  { workload, inputOf }: Template,
-): Generator<{
+/** The claim's name and the request of an ordinal of a StatefulSet. */
+export interface OrdinalRequest {
   readonly name: string;
   readonly ordinal: number;
   readonly allocation: AllocationRequest | Refusal;
-}> {
+}
+
+/** Those of each ordinal: from `first` on to the last one, then those before it. */
+export function* ordinalRequests(
+  object: KubeObject,
+  { workload, inputOf }: Template,
+  first = workload.start,
+): Generator<OrdinalRequest> {
   const owner = ownerOf(object);
   const replicas = Math.min(workload.replicas, MAX_PRERESERVED_ORDINALS);
-  for (const ordinal of ordinalsOf({ ...workload, replicas })) {
+  const ordinals = [...ordinalsOf({ ...workload, replicas })];
+  const inOrder = [...ordinals.filter((one) => one >= first), ...ordinals.filter((one) => one < first)];
+  for (const ordinal of inOrder) {
     const name = `${owner.name}-${ordinal}`;
     yield {
       name,

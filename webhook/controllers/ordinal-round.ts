@@ -1,5 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import { isRefusal, isStoreFault, type Refusal } from "../../allocator/base/errors.ts";
 import { predictFromCache } from "../../allocator/demand/cache-prediction.ts";
+import type { OrdinalRequest } from "../../allocator/demand/workload-allocation.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { isKeptForOwner } from "../../allocator/lifecycle/claim-owner.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
@@ -11,20 +14,23 @@ import type { ControllerDeps } from "./controller.ts";
 
 /** Ordinals of one workload that are looked at before others have their turn. */
 const AT_ONCE = 50;
-/** Where the store fails so many ordinals one after the other, the next would meet it too, and each may take as long as a call does. */
+/**
+ * Where the store fails so many ordinals one after the other, the next would most likely meet it too, and each may take as long as
+ * a call does: the next walk begins with that one. What is one record's, or one policy's, says nothing of the next ordinal.
+ */
 const MOST_STORE_FAULTS_IN_A_ROW = 5;
-
-type Ordinals = Iterator<{ readonly name: string; readonly allocation: AllocationRequest | Refusal }>;
 
 /** One walk over the ordinals of a workload, as it was when the walk began. */
 export interface Round {
-  readonly ordinals: Ordinals;
+  readonly ordinals: Iterator<OrdinalRequest>;
   /** Of its template, for the service account. */
   readonly podSpec: Fields;
   readonly refused: { readonly name: string; readonly obstacle: Refusal }[];
   /** Ordinals that met a fault: others may be had all the same. */
   readonly failed: { readonly name: string; readonly fault: unknown }[];
   storeFaultsInARow: number;
+  /** The walk was cut short before that one. */
+  next?: number;
 }
 
 /** True: the walk is over. */
@@ -38,7 +44,9 @@ export async function continueRound(
     const next = round.ordinals.next();
     if (next.done === true) return true;
     await tryOne(deps, round, next.value);
-    if (isCutShort(round)) return true;
+    if (round.storeFaultsInARow < MOST_STORE_FAULTS_IN_A_ROW) continue;
+    round.next = next.value.ordinal + 1;
+    return true;
   }
   return false;
 }
@@ -46,7 +54,7 @@ export async function continueRound(
 async function tryOne(
   deps: ControllerDeps,
   round: Round,
-  { name, allocation }: { readonly name: string; readonly allocation: AllocationRequest | Refusal },
+  { name, allocation }: OrdinalRequest,
 ): Promise<void> {
   try {
     const obstacle = isRefusal(allocation) ? allocation : await provide(deps, allocation, round.podSpec);
@@ -84,9 +92,4 @@ function isKeptFor(
   { identity }: AllocationRequest,
 ): (claim: Claim) => Promise<boolean> {
   return (claim) => isKeptForOwner(claim, identity, deps.inventory.live);
-}
-
-/** What is one record's, or one policy's, lasts and says nothing of the next ordinal: it must not end each walk before that one. */
-export function isCutShort({ storeFaultsInARow }: Round): boolean {
-  return storeFaultsInARow >= MOST_STORE_FAULTS_IN_A_ROW;
 }

@@ -18,7 +18,8 @@ import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
 import type { ObservedWorkload, WorkloadInformer } from "../cluster-state/informers.ts";
 import type { ControllerDeps } from "./controller.ts";
-import { continueRound, isCutShort, type Round } from "./ordinal-round.ts";
+import { OrdinalFaults } from "./ordinal-faults.ts";
+import { continueRound, type Round } from "./ordinal-round.ts";
 import { PASSING } from "./passing-faults.ts";
 import { onAddressFreed, onPoolChanged, Waiting } from "./retry-on-release.ts";
 import { obstacleOf, WorkloadEvents } from "./workload-events.ts";
@@ -42,6 +43,7 @@ class Workloads {
   readonly #elsewhere: Waiting;
   readonly #events: WorkloadEvents;
   readonly #rounds = new Map<string, Round>(); // workload -> its walk that is under way
+  readonly #faults: OrdinalFaults;
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
@@ -53,6 +55,7 @@ class Workloads {
     const later = (key: string, ms: number) => this.#queue.addAfter(key, ms);
     this.#waiting = new Waiting({ clock, random, later });
     this.#elsewhere = new Waiting({ clock, random, later });
+    this.#faults = new OrdinalFaults(clock);
   }
 
   start(): Controller {
@@ -147,10 +150,11 @@ class Workloads {
     if (isRefusal(template)) this.#events.tell(key, seen, { obstacle: template, note: template.message });
     if (isRefusal(template) || template.exempt || !requestsAddress(template.request)) {
       this.#waiting.leave(key);
+      this.#faults.over(key);
       return undefined;
     }
     const round = {
-      ordinals: ordinalRequests(seen.object, template),
+      ordinals: ordinalRequests(seen.object, template, this.#faults.next(key)),
       podSpec: seen.object.spec.at("template").at("spec"),
       ...{ refused: [], failed: [], storeFaultsInARow: 0 },
     };
@@ -176,14 +180,16 @@ class Workloads {
       this.#settled(key);
       return DONE;
     }
-    const lasting = failed.map(({ name, fault }) => ({ name, obstacle: obstacleOf(fault) }));
+    const faults = failed.map(({ name, fault }) => ({ name, obstacle: obstacleOf(fault) }));
+    const passing = faults.filter(({ obstacle }) => PASSING.has(obstacle.code));
+    const haveLasted = this.#faults.met(key, passing.length > 0, round.next);
     const lacking = [
-      ...lasting.filter(({ obstacle }) => !PASSING.has(obstacle.code)),
+      ...faults.filter((fault) => haveLasted || !passing.includes(fault)),
       ...refused.filter(({ obstacle }) => obstacle.code !== "CLAIM_CHANGED"),
     ];
     // a claim in use changes when its pod is replaced: a rolling update does that, `partition` and `OnDelete` do not
     if (lacking.length > 0) {
-      const what = `${isCutShort(round) ? "or more " : ""}cannot have their addresses now`;
+      const what = `${round.next === undefined ? "" : "or more "}cannot have their addresses now`;
       this.#events.tellFirst(key, seen, lacking, what);
     } else this.#events.tellFirst(key, seen, refused, "have other addresses when they are created again");
     return first === undefined ? this.#waiting.refused(key) : { kind: "retry", cause: first.fault };
@@ -192,6 +198,7 @@ class Workloads {
   #settled(key: string): void {
     this.#waiting.leave(key);
     this.#events.forget(key);
+    this.#faults.over(key);
   }
 }
 
