@@ -30,4 +30,23 @@ describe("KeyedMutex", () => {
     await mutex.run("b", async () => resolve());
     await first;
   });
+
+  it("begins work for several once, after all of them have asked", async () => {
+    const mutex = new KeyedMutex();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let begun = 0;
+    const ask = () =>
+      mutex.together("k", async () => {
+        const mine = ++begun;
+        if (mine === 1) await promise;
+        return mine;
+      });
+    const first = [ask(), ask()];
+    await new Promise((again) => setImmediate(again));
+    assert.equal(begun, 1);
+    const later = [ask(), ask()];
+    resolve();
+    assert.deepEqual(await Promise.all([...first, ...later]), [1, 1, 2, 2]);
+    assert.equal(mutex.isBusy("k"), false);
+  });
 });

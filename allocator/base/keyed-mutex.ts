@@ -6,6 +6,7 @@
  */
 export class KeyedMutex {
   readonly #tails = new Map<string, Promise<unknown>>(); // key -> end of its queue
+  readonly #next = new Map<string, Promise<unknown>>(); // key -> work for several that has not begun
 
   /** Work for the key is under way, or waits. */
   isBusy(key: string): boolean {
@@ -22,5 +23,17 @@ export class KeyedMutex {
     } finally {
       if (this.#tails.get(key) === tail) this.#tails.delete(key);
     }
+  }
+
+  /** As `run`, once for all who ask before it begins: whoever asks gets what was begun afterwards. Under one key all ask for the same. */
+  together<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const next = this.#next.get(key);
+    if (next !== undefined) return next as Promise<T>;
+    const mine = this.run(key, () => {
+      this.#next.delete(key);
+      return work();
+    });
+    this.#next.set(key, mine);
+    return mine;
   }
 }

@@ -86,10 +86,10 @@ export async function quotaExceededNow(
   const own = byPool(view, claim);
   const limited = [...own.keys()].filter((pool) => isCounted(view, pool, namespace));
   if (limited.length === 0 || (await isWithin(context, claim, { limited, took }))) return undefined;
-  const others = await heldByOthers(context, claim);
+  const all = await heldInStore(context, namespace);
   for (const pool of limited) {
-    const held = others.get(pool) ?? [];
-    const cooling = countFamilies(coolingBeside(view, claim, { pool, held: new Set(held) }));
+    const held = heldByOthers(all, pool.name, claim);
+    const cooling = countFamilies(coolingBeside(view, claim, { pool, held }));
     const use = { held: countFamilies(held), cooling };
     const refusal = limitReached(pool, namespace, use, { more: countFamilies(own.get(pool) ?? []) });
     if (refusal !== undefined) return refusal;
@@ -136,19 +136,32 @@ async function isWithin(
   });
 }
 
-async function heldByOthers(
-  { view, store }: Context,
-  claim: Claim,
-): Promise<ReadonlyMap<Pool, readonly Address[]>> {
-  const held = new Map<Pool, Address[]>();
-  for await (const { record } of store.list("claim", claim.namespace)) {
-    const { namespace, name, releasing } = record;
-    if (namespace !== claim.namespace || name === claim.name || releasing === true) continue;
-    for (const [pool, addresses] of byPool(view, record)) {
-      held.set(pool, [...(held.get(pool) ?? []), ...addresses]);
+/** By pool, which addresses claims of the namespace hold, and what these are called. */
+type HeldInStore = ReadonlyMap<string, ReadonlyMap<Address, string>>;
+
+/**
+ * There may be 50,000, of which a list takes seconds: one for all who ask before it begins, each after its own write.
+ */
+async function heldInStore({ view, store, serial }: Context, namespace: string): Promise<HeldInStore> {
+  return await serial.together(`claims of ${namespace}`, async () => {
+    const held = new Map<string, Map<Address, string>>();
+    for await (const { record } of store.list("claim", namespace)) {
+      if (record.namespace !== namespace || record.releasing === true) continue;
+      for (const address of record.addresses) {
+        const pool = view.poolOf(address)?.name;
+        if (pool === undefined) continue;
+        const its = held.get(pool) ?? new Map<Address, string>();
+        held.set(pool, its.set(address, record.name));
+      }
     }
-  }
-  return held;
+    return held;
+  });
+}
+
+function heldByOthers(all: HeldInStore, pool: string, { name }: Claim): ReadonlySet<Address> {
+  const others = new Set<Address>();
+  for (const [address, holder] of all.get(pool) ?? []) if (holder !== name) others.add(address);
+  return others;
 }
 
 /**

@@ -184,7 +184,7 @@ function reached({ name }: Pool, namespace: string, bound: Bound, held: number):
   return refuse("LIMIT_REACHED", words, { pool: name, namespace });
 }
 
-export function countFamilies(addresses: readonly Address[]): ByFamily {
+export function countFamilies(addresses: Iterable<Address>): ByFamily {
   const counts = { IPv4: 0, IPv6: 0 };
   for (const address of addresses) counts[familyOf(address)]++;
   return counts;
