@@ -67,7 +67,7 @@ async function considerSet(
   if (isRefusal(enough)) return enough;
   const podIdentity = { kind: "set", workload: identity.name, identity } as const;
   const spare = isNewSize(request, object, workload.replicas)
-    ? unheldEntries(admission.context.view, entries, workload.replicas)
+    ? unheldEntries(admission.context.view, entries, { object, replicas: workload.replicas })
     : [];
   return [
     ...warnings,

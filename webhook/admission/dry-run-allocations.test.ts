@@ -52,9 +52,7 @@ describe("the review of a workload", () => {
   it("lists the claims and reads a reservation for each entry of a new Deployment, many at a time", async () => {
     await using world = await openWorld({ pools: [POOL] });
     const web = workload("Deployment", "web", { replicas: 24, annotations: listOf(30) });
-    const { said, ...how } = await reviewed(world, web);
-    assert.match(said, /^the set has 30 entries for 24 replicas: /);
-    assert.deepEqual(how, { reads: [1, 0, 30], together: 16 });
+    assert.deepEqual(await reviewed(world, web), { said: "", reads: [1, 0, 30], together: 16 });
   });
 
   it("lists the claims and reads a reservation for each ordinal of a new StatefulSet, by list and by pool", async () => {

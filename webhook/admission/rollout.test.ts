@@ -95,16 +95,30 @@ describe("entries that no pod has had", () => {
   const pool = (reserved: readonly string[]) => parsed(poolRecord("db", "10.30.0.0/24", { reserved }));
   const entries = ["10.30.0.61", "10.30.0.62", "10.30.0.63"].map((address) => addrs(address));
 
+  const web = (spec: Json = { strategy: { type: "Recreate" } }) => ({
+    object: granted(readObject(workload("Deployment", "web", { replicas: 2, spec }))),
+    replicas: 2,
+  });
+
   it("are anybody's, unless their pool reserves them for who names them", () => {
     const reservation = () => undefined;
     const open = { poolOf: () => pool([]), reservation };
-    assert.deepEqual(unheldEntries(open, entries, 2), [
+    assert.deepEqual(unheldEntries(open, entries, web()), [
       'the set has 3 entries for 2 replicas: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool',
     ]);
-    assert.deepEqual(unheldEntries(open, entries, 3), []);
+    assert.deepEqual(unheldEntries(open, entries.slice(0, 2), web()), []);
     const reserved = { poolOf: () => pool(["10.30.0.61-10.30.0.63"]), reservation };
-    assert.deepEqual(unheldEntries(reserved, entries, 2), []);
+    assert.deepEqual(unheldEntries(reserved, entries, web()), []);
     const held = { ...open, reservation: () => storedAs("reservation", reservationRecord("10.30.0.61")) };
-    assert.deepEqual(unheldEntries(held, entries, 2), []);
+    assert.deepEqual(unheldEntries(held, entries, web()), []);
+  });
+
+  it("are not spoken of where a rolling update wants them", () => {
+    const open = { poolOf: () => pool([]), reservation: () => undefined };
+    assert.deepEqual(unheldEntries(open, entries, web({})), []);
+    assert.match(
+      unheldEntries(open, [...entries, addrs("10.30.0.64")], web({})).join(),
+      /^the set has 4 entries for 2 replicas and maxSurge 1: an entry is kept for it from the first pod on/,
+    );
   });
 });

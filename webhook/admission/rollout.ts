@@ -27,19 +27,23 @@ export function checkRollout(object: KubeObject, replicas: number, entries: numb
   return [`${needs}; its surge pods wait until old ones are gone`];
 }
 
-/** Entries are reserved by the pods that have them. Of `reserved` addresses of a pool nobody has one who does not name it. */
+/**
+ * Entries are reserved by the pods that have them, and those beyond what a rolling update wants by none. Of `reserved` addresses of a
+ * pool nobody has one who does not name it.
+ */
 export function unheldEntries(
   view: Pick<RecordReader, "poolOf" | "reservation">,
   entries: readonly AddressEntry[],
-  replicas: number,
+  { object, replicas }: { readonly object: KubeObject; readonly replicas: number },
 ): string[] {
   const isOpen = (address: Address) => {
     const pool = view.reservation(address) === undefined ? view.poolOf(address) : undefined;
     return pool !== undefined && classify(pool, address) === "open";
   };
-  if (entries.length <= replicas || !entries.some((entry) => entry.some(isOpen))) return [];
+  const { surge } = rolloutOf(object, replicas);
+  if (entries.length <= replicas + surge || !entries.some((entry) => entry.some(isOpen))) return [];
   return [
-    `the set has ${inWords(entries.length)} for ${counted(replicas, "replica")}: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool`,
+    `the set has ${inWords(entries.length)} for ${counted(replicas, "replica")}${surge === 0 ? "" : ` and maxSurge ${surge}`}: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool`,
   ];
 }
 

@@ -60,9 +60,10 @@ describe("any workload", () => {
       await said(world, web({ [IPS]: "10.20.0.70;10.20.0.71" })),
       /^LIST_TOO_SHORT: a rolling update may want 3 pods at once /,
     );
+    assert.equal(await said(world, web({ [IPS]: "10.20.0.70-10.20.0.72" })), "");
     assert.match(
-      await said(world, web({ [IPS]: "10.20.0.70-10.20.0.72" })),
-      /^the set has 3 entries for 2 replicas: an entry is kept for it from the first pod on that has it/,
+      await said(world, web({ [IPS]: "10.20.0.70-10.20.0.73" })),
+      /^the set has 4 entries for 2 replicas and maxSurge 1: an entry is kept for it from the first pod on that has it/,
     );
     assert.deepEqual(await world.holdings(), {});
   });
