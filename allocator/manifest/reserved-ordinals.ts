@@ -20,6 +20,13 @@ export function leavesOutOrdinals({ apiVersion, kind }: Workload): boolean {
   return kind === "StatefulSet" && groupOf(apiVersion) === "apps.kruise.io";
 }
 
+/** Of its entries what is read, and whether there are more, for who keeps an object in memory: they may be of any length, and are a tenant's to write. */
+export function keptOrdinals(workload: Workload, spec: Fields): Readonly<Record<string, unknown>> {
+  if (!leavesOutOrdinals(workload)) return {};
+  const entries = spec.list(FIELD).slice(0, MAX_RESERVED_ORDINALS + 1);
+  return entries.length === 0 ? {} : { [FIELD]: entries.map((entry) => HOLE.exec(String(entry))?.[0] ?? "") };
+}
+
 /** It has more entries than are read. */
 export function hasUnreadOrdinals(spec: Fields): boolean {
   return spec.list(FIELD).length > MAX_RESERVED_ORDINALS;

@@ -20,6 +20,7 @@ import {
 } from "../../allocator/manifest/kubernetes-object.ts";
 import { NETWORK_ANNOTATIONS, networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import { fenceOf } from "../../allocator/manifest/node-fence.ts";
+import { keptOrdinals } from "../../allocator/manifest/reserved-ordinals.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { IDENTITY_ANNOTATIONS, IDENTITY_LABELS, type PodOwner } from "../../allocator/model/identity.ts";
 import { apiVersionOf, type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
@@ -115,14 +116,8 @@ export function observedWorkload(
   const object = objectOf(resource, {
     metadata: { name, namespace, uid, annotations: kept(annotations) },
     spec: {
-      ...parts(spec, [
-        "replicas",
-        "completions",
-        "ordinals",
-        "reserveOrdinals",
-        "strategy",
-        "updateStrategy",
-      ]),
+      ...parts(spec, ["replicas", "completions", "ordinals"]),
+      ...keptOrdinals({ apiVersion: apiVersionOf(resource), kind: resource.kind }, spec),
       template: {
         metadata: {
           labels: meta.texts("labels"),
