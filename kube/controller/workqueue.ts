@@ -10,6 +10,7 @@ import {
 } from "../../allocator/base/ports.ts";
 import { DelayQueue } from "./delay-queue.ts";
 import { QueueMetrics } from "./queue-metrics.ts";
+import { RetryTurns } from "./retry-turns.ts";
 
 /** How one look at a key ended. */
 export type Outcome =
@@ -38,9 +39,6 @@ export interface WorkQueueOptions {
 
 /** client-go's first wait; a minute at most, since what is in order after a failure should not wait for 1000 s. */
 const RETRY = { base: 5, longest: 60_000 };
-/** Retries of all keys together, as client-go: what fails for thousands of keys must not become a flood. */
-const RETRIES_PER_SECOND = 10;
-const RETRY_BURST = 100;
 /** Given as the reason: without one, an abort makes an error and its stack, at every change in the cluster. */
 const WOKEN = "woken";
 /** Looks before others have their turn: most of them ask nobody, and thousands of keys may come at once. */
@@ -57,28 +55,36 @@ export class WorkQueue {
   readonly #working = new Set<string>();
   readonly #again = new Set<string>(); // added while they were worked on
   readonly #later = new DelayQueue(); // in monotonic time
+  readonly #retries = new Set<string>(); // of those that are due later, which failed before
+  readonly #turns = new RetryTurns(); // of those whose time has come
   readonly #backoffs = new Map<string, Backoff>(); // key that failed -> how long it waits next
   readonly #meter: QueueMetrics;
   #wake: () => void = () => {};
   /** Monotonic: when it wakes by itself. */
   #restsUntil = Number.POSITIVE_INFINITY;
-  /** Monotonic time at which the next retry is free, the burst aside. */
-  #retriesFreeAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
     const { name, clock, metrics = noopMetrics } = options;
-    this.#meter = new QueueMetrics({ name, clock, metrics, later: () => this.#later.size });
+    this.#meter = new QueueMetrics({
+      name,
+      clock,
+      metrics,
+      later: () => this.#later.size + this.#turns.size,
+    });
   }
 
   /** Keys that wait, now or for later, or are worked on. */
   get size(): number {
-    return new Set([...this.#waiting, ...this.#working, ...this.#again, ...this.#later.keys()]).size;
+    const later = [...this.#later.keys(), ...this.#turns.keys()];
+    return new Set([...this.#waiting, ...this.#working, ...this.#again, ...later]).size;
   }
 
   /** To be looked at as soon as possible. */
   add(key: string): void {
     this.#later.delete(key);
+    this.#retries.delete(key);
+    this.#turns.leave(key);
     this.#meter.due(key);
     if (this.#working.has(key)) this.#again.add(key);
     else this.#waiting.add(key);
@@ -90,6 +96,7 @@ export class WorkQueue {
     const due = this.#options.clock.monotonic() + ms;
     if (this.#waiting.has(key) || this.#later.of(key) <= due) return;
     this.#later.set(key, due);
+    this.#retries.delete(key);
     if (due < this.#restsUntil) this.#wake();
   }
 
@@ -119,7 +126,11 @@ export class WorkQueue {
 
   #takeDue(): void {
     const now = this.#options.clock.monotonic();
-    for (let key = this.#later.take(now); key !== undefined; key = this.#later.take(now)) this.add(key);
+    for (let key = this.#later.take(now); key !== undefined; key = this.#later.take(now)) {
+      if (this.#retries.delete(key)) this.#turns.enter(key);
+      else this.add(key);
+    }
+    for (let key = this.#turns.take(now); key !== undefined; key = this.#turns.take(now)) this.add(key);
   }
 
   /** The key that waits longest. One iterator goes on: a new one would pass over all that were taken before. */
@@ -136,7 +147,7 @@ export class WorkQueue {
     if (signal.aborted) return;
     const woken = new AbortController();
     this.#wake = () => woken.abort(WOKEN);
-    this.#restsUntil = this.#later.soonest();
+    this.#restsUntil = Math.min(this.#later.soonest(), this.#turns.soonest());
     // two hours stand for ever: something that is added wakes it
     await clock.sleep(Math.min(this.#restsUntil - clock.monotonic(), 7_200_000), woken.signal);
     this.#wake = () => {};
@@ -169,20 +180,20 @@ export class WorkQueue {
     if (outcome.kind === "rejected")
       log.info("work was rejected", { queue: name, key, error: outcome.reason });
     if (outcome.kind !== "retry") return;
-    const ms = this.#retryAfter(key);
+    const ms = this.#retry(key);
     log.warn("work failed and is tried again", { queue: name, key, error: outcome.cause, ms });
-    this.addAfter(key, ms);
   }
 
-  /** The longer of what the key waits for and what all keys share. */
-  #retryAfter(key: string): number {
+  /** After the time that it waits for itself, it has its turn among all that failed. */
+  #retry(key: string): number {
     const { clock, random } = this.#options;
     const backoff = this.#backoffs.get(key) ?? new Backoff(RETRY, random);
     this.#backoffs.set(key, backoff);
-    const now = clock.monotonic();
-    const gap = 1000 / RETRIES_PER_SECOND;
-    this.#retriesFreeAt = Math.max(this.#retriesFreeAt, now - RETRY_BURST * gap) + gap;
-    return Math.max(backoff.next(), this.#retriesFreeAt - now);
+    const ms = backoff.next();
+    const isSooner = this.#later.of(key) > clock.monotonic() + ms;
+    this.addAfter(key, ms);
+    if (isSooner) this.#retries.add(key);
+    return ms;
   }
 }
 
