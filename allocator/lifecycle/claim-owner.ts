@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal } from "../base/errors.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
 import type { OwnReader } from "../manifest/pod-claim.ts";
@@ -110,4 +111,16 @@ export function isDeclined(claim: Claim, pod: PodState, { workload, namespace, o
   const asked = own(workload.annotations, namespace);
   const request = readRequest(asked.annotations, asked.namespace);
   return !isRefusal(request) && !requestsAddress(request);
+}
+
+/** The same of an entry of a list that any pod of the workload may have: what the template asks another system for counts for none. */
+export function isEntryDeclined(
+  { identity: { slot } }: Claim,
+  { workload, namespace, own }: TemplateOf,
+): boolean {
+  if (slot === undefined) return false;
+  const asked = own(workload.annotations, namespace);
+  if (isDeepStrictEqual(asked.annotations, workload.annotations)) return false; // `neededBy` has counted them
+  const request = readRequest(asked.annotations, asked.namespace);
+  return !isRefusal(request) && slot >= (request.entries?.length ?? 0);
 }

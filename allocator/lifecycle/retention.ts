@@ -9,7 +9,7 @@ import { type ClusterState, namespaceOf, type PodState, type WorkloadRef } from 
 import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import { isDetached } from "./bind.ts";
-import { hadPodOrIsRetained, isDeclined, neededBy } from "./claim-owner.ts";
+import { hadPodOrIsRetained, isDeclined, isEntryDeclined, neededBy } from "./claim-owner.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
@@ -208,9 +208,10 @@ async function ownerState(
     return { owner, isGuessed: owner !== byPod && owner === "needed" };
   }
   const owner = neededBy(workload, claim.identity);
-  if (owner !== "needed" || namesake === undefined) return { owner };
-  const namespace = await namespaceOf(inventory, claim.namespace);
-  return isDeclined(claim, namesake, { workload, namespace, own }) ? { owner: "deleted" } : { owner };
+  if (owner !== "needed" || (namesake === undefined && claim.identity.slot === undefined)) return { owner };
+  const template = { workload, namespace: await namespaceOf(inventory, claim.namespace), own };
+  const isWithout = namesake !== undefined && isDeclined(claim, namesake, template);
+  return isWithout || isEntryDeclined(claim, template) ? { owner: "deleted" } : { owner };
 }
 
 /**
