@@ -4,6 +4,7 @@ import { request } from "node:https";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type ApiAccess, type Credentials, TokenSource } from "./credentials.ts";
+import { LargeBodies } from "./large-bodies.ts";
 import { linesOf } from "./lines.ts";
 
 /** One HTTP call to the API server. */
@@ -85,6 +86,7 @@ class HttpsConnection implements Connection {
   readonly #clock: Clock;
   readonly #userAgent: string;
   readonly #onTime: ((serverMs: number) => void) | undefined;
+  readonly #bodies = new LargeBodies();
   readonly #closing = new AbortController();
 
   constructor(kubeConfig: ApiAccess, deps: ConnectionDeps) {
@@ -167,7 +169,7 @@ class HttpsConnection implements Connection {
   }
 
   async #read(response: IncomingMessage, until: number, mostBytes?: number): Promise<Answer> {
-    const whole = bodyOf(response, mostBytes);
+    const whole = this.#bodies.read(response, mostBytes);
     const bytes = await this.#within(whole, until, (late) => response.destroy(late));
     const status = response.statusCode ?? 0;
     if (bytes === undefined) return { status, body: undefined, isTooLarge: true };
@@ -212,21 +214,6 @@ class HttpsConnection implements Connection {
     const words = `the API server at ${this.#tokens.server} cannot be reached: ${why}`;
     return new BerthError("STORE_UNAVAILABLE", words, { cause: error });
   }
-}
-
-/** Undefined when there is more of it; the connection is closed then, and no more arrives. */
-async function bodyOf(
-  response: IncomingMessage,
-  mostBytes = Number.POSITIVE_INFINITY,
-): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > mostBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** Most answers are JSON; a path that does not exist is answered in plain text. */
