@@ -110,7 +110,7 @@ export class EventRecorder {
     const known = this.#open.get(key);
     if (known !== undefined && seenAt - known.seenAt < SERIES_MS) {
       this.#open.set(key, { ...known, count: known.count + 1, lastAt, seenAt });
-    } else if (known === undefined && this.#open.size >= MOST_OPEN && !this.#makeRoom()) {
+    } else if (known === undefined && this.#open.size >= MOST_OPEN && !this.#makeRoom(notice)) {
       log.warn("event is lost, there are too many", { reason: notice.reason });
     } else {
       const { namespace = "default", name } = notice.regarding;
@@ -122,9 +122,10 @@ export class EventRecorder {
 
   /**
    * The oldest of those that were sent: should it happen again, that is a new event. Else the oldest of a namespace whose
-   * events cannot be sent: it must not take the place of others'. False when there is neither.
+   * events cannot be sent: it must not take the place of others'. Else the newest of the namespace that has the most, unless it is that
+   * of the new one. False when there is none of these.
    */
-  #makeRoom(): boolean {
+  #makeRoom({ regarding }: EventInput): boolean {
     for (const [key, { written, count }] of this.#open) {
       if (written === count) return this.#open.delete(key);
     }
@@ -133,7 +134,21 @@ export class EventRecorder {
       this.#options.log.warn("event is lost, there are too many", { reason: notice.reason });
       return this.#open.delete(key);
     }
-    return false;
+    const lost = this.#newestOfMost(regarding.namespace ?? "default");
+    if (lost === undefined) return false;
+    this.#options.log.warn("event is lost, there are too many", { reason: lost.reason });
+    return this.#open.delete(lost.key);
+  }
+
+  /** Of the namespace that has the most events waiting, if it has more than the other would have. */
+  #newestOfMost(other: string): { readonly key: string; readonly reason: string } | undefined {
+    const byNamespace = Map.groupBy(this.#open, ([, { namespace }]) => namespace);
+    const most = [...byNamespace.values()].toSorted((a, b) => b.length - a.length)[0] ?? [];
+    const [key, open] = most.at(-1) ?? [];
+    const isMore = most.length > (byNamespace.get(other)?.length ?? 0) + 1;
+    return key === undefined || open === undefined || !isMore
+      ? undefined
+      : { key, reason: open.notice.reason };
   }
 
   /** Sends until `signal` aborts, and then what is waiting, once and for a few seconds. Never rejects. */
