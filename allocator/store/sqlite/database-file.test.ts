@@ -2,8 +2,18 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import fs, {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { BerthError, type FaultCode } from "../../base/errors.ts";
@@ -19,6 +29,24 @@ describe("database: the file", () => {
     const modes = [parent, path, `${path}-wal`].map((name) => statSync(name).mode & 0o777);
     assert.deepEqual(modes, [0o700, 0o600, 0o600]);
     assert.deepEqual(readdirSync(parent).sort(), ["berth.db", "berth.db-shm", "berth.db-wal"]);
+  });
+
+  it("is whole and on the disk before it has its name, and its name is before it is used", (t) => {
+    const path = join(folder(t), "berth.db");
+    const waited: string[] = [];
+    const { fsyncSync } = fs;
+    t.mock.method(fs, "fsyncSync", (handle: number) => {
+      const name = basename(readlinkSync(`/proc/self/fd/${handle}`));
+      waited.push(`${statSync(`/proc/self/fd/${handle}`).isFile() ? name : "folder"}: ${existsSync(path)}`);
+      fsyncSync(handle);
+    });
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    openDatabase(path).close();
+    assert.deepEqual(waited, ["draft: false", "folder: true"]);
   });
 
   it("keeps the mode that an administrator gave it", (t) => {

@@ -190,6 +190,15 @@ describe("database: schema", () => {
     database.migrate("part", ["CREATE TABLE a (x TEXT)"]);
   });
 
+  it("keeps nothing of several parts when one of them fails or is a newer Berth's", (t) => {
+    const database = open(t, join(folder(t), "berth.db"));
+    const first = { name: "first", steps: ["CREATE TABLE a (x TEXT)"] };
+    const bad = { name: "bad", steps: ["NONSENSE"] };
+    assert.throws(() => database.migrateAll([first, bad]), coded("INTERNAL"));
+    assert.throws(() => database.migrateAll([first, { name: "notes", steps: [] }]), coded("CONFIG_INVALID"));
+    database.migrateAll([first, { name: "second", steps: ["INSERT INTO a VALUES ('of the first')"] }]);
+  });
+
   it("takes further steps of tables that are locked, and stays locked to who does not know of that", async (t) => {
     const path = join(folder(t), "berth.db");
     const steps = ["CREATE TABLE a (x TEXT) STRICT"];

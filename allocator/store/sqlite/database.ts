@@ -7,14 +7,15 @@ import { faultOf } from "./errors.ts";
 import {
   addressToRead,
   createFile,
+  fillDraft,
   inspect,
   inspectFile,
   inspectLog,
-  isNewerFormat,
   makeDurable,
   mustBeWritable,
 } from "./file.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { notUpToDate, type Part, partsBehind, takeSteps } from "./migration.ts";
 import { OpenFiles, requireFiles, requireOwnFiles } from "./own-file.ts";
 import {
   atomically,
@@ -139,8 +140,7 @@ function connect(path: string, options: DatabaseOptions): Connection {
 function makeFile(path: string): void {
   const connection = connect(path, {});
   try {
-    makeDurable(connection, path);
-    inspectFile(connection);
+    fillDraft(connection, path);
   } finally {
     connection.close();
   }
@@ -240,28 +240,20 @@ export class Database {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Brings the tables of one part up to date: see migrateAll. */
+  migrate(name: string, steps: readonly string[], lock?: number): void {
+    this.migrateAll([{ name, steps, ...(lock === undefined ? {} : { lock }) }]);
+  }
+
   /**
-   * Brings the tables of `name` up to date, at once and in one transaction: each of `steps` is one statement, and
-   * the file knows how many were taken. Steps are only ever added. CONFIG_INVALID: the file has taken more of them. Whoever knows
-   * `lock` reads a file to whose number it was added; others refuse it.
+   * Brings the tables of these parts up to date, at once and in one transaction: the disk is waited for once. CONFIG_INVALID:
+   * the file has taken more steps of one of them.
    */
-  migrate(name: string, steps: readonly string[], lock = Number.POSITIVE_INFINITY): void {
-    const numbered = this.read((sql) => this.#stepsTaken(sql, name));
-    const added = numbered >= lock ? lock : 0;
-    const taken = numbered - added;
-    if (taken > steps.length)
-      throw isNewerFormat(this.path, `${name} ${taken}, this one knows ${steps.length}`);
-    if (taken === steps.length) return;
-    if (this.#options.readOnly === true) {
-      const words = `${this.path} was not brought up to date yet (${name}); start Berth on it once`;
-      throw new BerthError("STORE_READ_ONLY", words, { details: { path: this.path } });
-    }
-    atomically(this.#connection, (sql) => {
-      const left = steps.slice(this.#stepsTaken(sql, name) - added);
-      if (left.length === 0) return; // another process was first
-      for (const step of left) sql.run(step);
-      sql.run("INSERT OR REPLACE INTO schemas (name, version) VALUES (?, ?)", name, steps.length + added);
-    });
+  migrateAll(parts: readonly Part[]): void {
+    const behind = this.read((sql) => partsBehind(sql, this.path, parts));
+    if (behind.length === 0) return;
+    if (this.#options.readOnly === true) throw notUpToDate(this.path, behind);
+    atomically(this.#connection, (sql) => takeSteps(sql, behind));
   }
 
   /** Commits what is queued and closes. Safe to repeat; everything else throws STORE_UNAVAILABLE from then on. */
@@ -271,11 +263,6 @@ export class Database {
     this.#closed = true;
     for (const closeSnapshot of [...this.#snapshots]) closeSnapshot();
     this.#connection.close();
-  }
-
-  #stepsTaken(sql: Reader, name: string): number {
-    const row = sql.get("SELECT version FROM schemas WHERE name = ?", name);
-    return row === undefined ? 0 : integerOf(row, "version");
   }
 
   #beforeCommit(): void {

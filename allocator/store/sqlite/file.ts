@@ -34,7 +34,7 @@ const WAL_BYTES = 16 * 1024 * 1024;
 
 /**
  * Makes the file, 0600, and its folder, 0700, where they do not exist yet. `make` fills it under another name, so
- * that whoever opens it, in whatever process, finds it whole or not at all.
+ * that whoever opens it, in whatever process, finds it whole or not at all. What `make` writes need not be on the disk yet.
  */
 export function createFile(path: string, make: (draft: string) => void): void {
   if (existsSync(path)) return;
@@ -46,8 +46,9 @@ export function createFile(path: string, make: (draft: string) => void): void {
       const draft = join(draftFolder, "draft");
       closeSync(openSync(draft, "wx", 0o600));
       make(draft);
+      sync(draft);
       linkSync(draft, path);
-      syncFolder(folder);
+      sync(folder);
     } finally {
       rmSync(draftFolder, { recursive: true, force: true });
     }
@@ -58,9 +59,9 @@ export function createFile(path: string, make: (draft: string) => void): void {
   }
 }
 
-/** The name of a new file survives a power cut only once its folder is on the disk. */
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, "r");
+/** Of a folder too: the name of a new file survives a power cut only once its folder is on the disk. */
+function sync(path: string): void {
+  const handle = openSync(path, "r");
   try {
     fsyncSync(handle);
   } finally {
@@ -159,13 +160,24 @@ function readLog(path: string): Buffer | undefined {
 
 /** Settings of a connection that writes: each commit is on the disk when it returns. */
 export function makeDurable(connection: Transactional, path: string): void {
+  useLog(connection, path);
+  connection.run("PRAGMA synchronous = FULL");
+  connection.run(`PRAGMA journal_size_limit = ${WAL_BYTES}`);
+}
+
+/** Fills an empty file that nobody can see yet, without waiting for the disk: each step would be waited for on its own. */
+export function fillDraft(connection: Transactional, path: string): void {
+  connection.run("PRAGMA synchronous = OFF");
+  useLog(connection, path);
+  inspectFile(connection);
+}
+
+function useLog(connection: Transactional, path: string): void {
   const mode = textColumn(connection.get("PRAGMA journal_mode = WAL"), "journal_mode");
   if (mode !== "wal") {
     const words = `${path} cannot have a write-ahead log; put it on a local file system`;
     throw new BerthError("STORE_UNAVAILABLE", words, { details: { path } });
   }
-  connection.run("PRAGMA synchronous = FULL");
-  connection.run(`PRAGMA journal_size_limit = ${WAL_BYTES}`);
 }
 
 /** What to say of a file that a newer Berth wrote. */

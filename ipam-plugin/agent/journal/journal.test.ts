@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { createRandom } from "../../../system/random.ts";
@@ -14,8 +15,21 @@ const BEFORE_NETNS_ID =
     /\s+/,
   );
 
+/** Frames of the write-ahead log that end a commit say how many pages the file has then. */
+function commitsIn(log: Buffer): number {
+  const frame = 24 + log.readUInt32BE(8);
+  let commits = 0;
+  for (let at = 32; at + frame <= log.length; at += frame) if (log.readUInt32BE(at + 4) > 0) commits++;
+  return commits;
+}
+
 describe("journal", () => {
   setUp();
+
+  it("waits for the disk once for all tables of a new one", async () => {
+    open();
+    assert.equal(commitsIn(await readFile(`${database.path}-wal`)), 1);
+  });
 
   it("is refused by versions that know of no single addresses of blocks, while there are any", async () => {
     const asBefore = () => database.migrate(BLOCKS, BLOCK_STEPS);

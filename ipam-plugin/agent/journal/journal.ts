@@ -117,12 +117,14 @@ export class Journal {
   /** Brings the tables up to date. Throws BerthError of the database. */
   constructor(database: Database) {
     this.#database = database;
-    database.migrate("attachments", STEPS);
-    database.migrate("journal id", ID_STEPS);
-    database.migrate(BLOCKS, BLOCK_STEPS, PARTED);
-    database.migrate("journal position", POSITION_STEPS);
-    database.migrate("journal network namespaces", NETNS_STEPS);
-    database.migrate("journal writer", WRITER_STEPS);
+    database.migrateAll([
+      { name: "attachments", steps: STEPS },
+      { name: "journal id", steps: ID_STEPS },
+      { name: BLOCKS, steps: BLOCK_STEPS, lock: PARTED },
+      { name: "journal position", steps: POSITION_STEPS },
+      { name: "journal network namespaces", steps: NETNS_STEPS },
+      { name: "journal writer", steps: WRITER_STEPS },
+    ]);
   }
 
   /**
