@@ -28,4 +28,38 @@ describe("what a node follows", () => {
     stop.abort();
     await running;
   });
+
+  it("is namespaces only where a pool asks for their labels, and another one or the same has blocks", async () => {
+    const cut = pool("cut", { blockSize: { ipv4: 26 } });
+    const labelled = { namespaceSelector: { matchLabels: { team: "bank" } } };
+    assert.deepEqual(await resourcesFollowed([cut]), { byNode: 4, whole: 1 });
+    assert.deepEqual(await resourcesFollowed([pool("named", labelled)]), { byNode: 3, whole: 1 });
+    assert.deepEqual(await resourcesFollowed([cut, pool("named", labelled)]), { byNode: 4, whole: 2 });
+  });
 });
+
+/** Pods, claims, blocks and the Node object are asked for by the node's name; pools, and namespaces, without one. */
+async function resourcesFollowed(pools: readonly unknown[]) {
+  const silent = { lines: [], after: "is silent" } as const;
+  const lines = pools.map((object) => ({ type: "ADDED", object }));
+  const connection = new ScriptedConnection(silent, silent, { lines, after: "is silent" });
+  const watch = new NodeInformers({
+    ...{ connection, node: "node-a", clock: new ManualClock(), log: noopLogger },
+    random: { fraction: () => 0, token: () => "t" },
+  });
+  const stop = new AbortController();
+  const running = watch.run(stop.signal);
+  for (let n = 0; n < 100; n++) await turn();
+  const byNode = connection.queries.filter(({ fieldSelector }) => fieldSelector !== undefined).length;
+  stop.abort();
+  await running;
+  return { byNode, whole: connection.queries.length - byNode };
+}
+
+function pool(name: string, spec: object) {
+  return {
+    ...{ apiVersion: "berth.dev/v1alpha1", kind: "IPPool" },
+    metadata: { name, uid: name, resourceVersion: "5" },
+    spec: { ranges: [{ cidr: `10.${name.length}.0.0/16` }], ...spec },
+  };
+}

@@ -33,7 +33,10 @@ interface NodeInformersHandlers {
   pod(claims: readonly string[]): void;
 }
 
-/** The pods, the claims and the blocks of one node, and all pools: what stays in memory does not grow with the cluster. */
+/**
+ * The pods, the claims and the blocks of one node, and all pools: what stays in memory does not grow with the cluster, but
+ * for the labels of namespaces where a pool asks for them.
+ */
 export class NodeInformers implements NodeCache {
   readonly #pods: Reflector<NodePod>;
   readonly #claims: Reflector<Stored<"claim">>;
@@ -205,23 +208,27 @@ export class NodeInformers implements NodeCache {
   /** Follows until `signal` aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const followed = [this.#pods, this.#claims, this.#pools, this.#blocks];
-    const isCut = this.#whenCut(signal);
+    const isCut = this.#whenPools(isAnyCut, signal);
     const isNodeWanted = Promise.race([isCut, this.#nodeWanted.promise]);
+    const areNamespacesWanted = this.#whenPools(
+      (pools) => isAnyCut(pools) && selectsNamespaces(pools),
+      signal,
+    );
     await Promise.all([
       ...followed.map((reflector) => reflector.run(signal)),
-      isCut.then((is) => (is ? this.#namespaces.run(signal) : undefined)),
+      areNamespacesWanted.then((are) => (are ? this.#namespaces.run(signal) : undefined)),
       isNodeWanted.then((is) => (is ? this.#nodes.run(signal) : undefined)),
     ]);
   }
 
-  /** Resolves with the first pool that has blocks: before that, no labels decide anything here. False: the signal aborted. */
-  async #whenCut(signal: AbortSignal): Promise<boolean> {
+  /** Resolves as soon as it holds of the pools. False: the signal aborted. */
+  async #whenPools(holds: (pools: readonly Pool[]) => boolean, signal: AbortSignal): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const isCut = () => [...this.pools()].some(({ spec }) => spec.blockSize !== undefined);
-    const stop = this.#pools.onChange(() => {
-      if (isCut()) resolve(true);
-    });
-    if (isCut()) resolve(true);
+    const look = () => {
+      if (holds([...this.pools()])) resolve(true);
+    };
+    const stop = this.#pools.onChange(look);
+    look();
     signal.addEventListener("abort", () => resolve(false), { once: true });
     const found = await promise;
     stop();
@@ -236,6 +243,16 @@ export class NodeInformers implements NodeCache {
   #wake(pod: string): void {
     for (const resolve of this.#waiting.get(pod) ?? []) resolve();
   }
+}
+
+/** Before a pool has blocks, no labels decide anything here. */
+function isAnyCut(pools: readonly Pool[]): boolean {
+  return pools.some(({ spec }) => spec.blockSize !== undefined);
+}
+
+/** Where none does, the cluster's namespaces, which may be thousands, are nothing to an agent. */
+function selectsNamespaces(pools: readonly Pool[]): boolean {
+  return pools.some(({ spec }) => spec.namespaceSelector !== undefined);
 }
 
 function podOf({ record }: Stored<"claim">): readonly PodName[] {
