@@ -187,6 +187,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const claim = gates.agent.hold(writes(/\/ipclaims\/[^/]+\/status/), 1);
       const spec = {
         ranges: [{ cidr: "10.29.0.0/28" }],
+        namespaceSelector: {}, // without one no agent asks for namespaces
         blockSize: { ipv4: 30 },
         default: true,
         cooldown: "1s",
