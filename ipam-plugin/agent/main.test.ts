@@ -8,6 +8,8 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { KubeConfig } from "@kubernetes/client-node";
 import { AgentNode, agentEnvironment, startAgentProcess } from "../../test/api/agent-node.ts";
 import { buildPlugin } from "../../test/cni/plugin.ts";
+import { SmallDisk, skipWithoutMount } from "../../test/crash/small-disk.ts";
+import { eventually } from "../../test/support/eventually.ts";
 
 let folder: string;
 let port: number;
@@ -96,6 +98,43 @@ describe("the agent's process", () => {
       assert.match(ended?.stderr ?? "", /"signal":"SIGTERM","message":"agent ends"\}\n$/);
       assert.ok(!existsSync(node.runtime.socket));
     } finally {
+      await node.remove();
+    }
+  });
+});
+
+describe("an agent that starts on a full disk", await skipWithoutMount(), () => {
+  setUp();
+
+  it("serves once there is room, whether the one before was killed or ended in order", async () => {
+    await buildPlugin();
+    const node = await AgentNode.make("node-a", kubeConfig());
+    let disk: SmallDisk | undefined;
+    try {
+      await node.serve();
+      await node.stop();
+      disk = await SmallDisk.over(join(node.folder, "data"));
+      for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+        await node.serve();
+        await node.stop(signal);
+        disk.fill();
+        node.launch();
+        await eventually("it refuses", () => (node.log.includes("nothing is served") ? true : undefined));
+        assert.match(
+          await node.runtime.refused("STATUS"),
+          /^5 the disk under .*agent\.db is full; free some space/,
+        );
+        await node.runtime.del();
+        disk.free();
+        await eventually("it serves", () => node.port);
+        await eventually("the spooled DEL is done", () =>
+          node.log.includes("spooled release done") ? true : undefined,
+        );
+        await node.stop();
+      }
+    } finally {
+      await node.stop("SIGKILL");
+      await disk?.remove();
       await node.remove();
     }
   });

@@ -19,11 +19,13 @@ import { warnAboutHost } from "./install/host-checks.ts";
 import { installAliases, installPlugin } from "./install/plugin-binary.ts";
 import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
+import { markFileOf } from "./journal/boot-mark.ts";
 import { linuxHost } from "./journal/host.ts";
 import { leasesOn } from "./journal/host-local-leases.ts";
 import { recordOf, recordsIn } from "./journal/runtime-records.ts";
 import { unreadRecordsIn } from "./journal/unread-records.ts";
 import { serveProbes } from "./probes.ts";
+import { startWhenBound } from "./refuse-until-adopted.ts";
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
@@ -65,9 +67,6 @@ async function serve(config: AgentConfig): Promise<void> {
   const onTime = (ms: number) => server.observe(ms);
   const connection = connect(await accessOf(config.api), { clock, userAgent, onTime });
   closers.push(() => connection.close());
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const database = openDatabase(databaseOf(config), { clock, log, metrics });
-  closers.push(() => database.close());
   const bootId = await bootIdOf();
   const deps = { clock: server, random: createRandom(), log, metrics };
   // Probes are there before it serves: it may have to wait for a person, and the kubelet need not restart it for that.
@@ -77,6 +76,13 @@ async function serve(config: AgentConfig): Promise<void> {
   const { signal } = stop;
   const { resultFolders } = config;
   const runtimeRecords = recordsIn(resultFolders, linuxHost);
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  // what was ended in order has no -wal, for which there must be room before anything can be read
+  const database = await startWhenBound(
+    async () => openDatabase(databaseOf(config), { clock, log, metrics }),
+    { socketPath, mark: markFileOf(socketPath), runtimeRecords, clock, log, signal },
+  );
+  closers.push(() => database.close());
   // files are written by the host's own clock
   const hostLocalLeases = leasesOn(linuxHost, resultFolders, () => clock.now());
   const { dialects, refusalsNameAll, unreviewedPods, etcdCertificates } = config;

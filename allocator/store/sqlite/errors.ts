@@ -15,11 +15,14 @@ const CODES: ReadonlyMap<number, FaultCode> = new Map([
   [26, "STATE_CORRUPT"], // NOTADB
 ]);
 
+/** IOERR_SHMSIZE: there is no room for the -shm, which whoever opens the file first makes beside it. */
+const NO_ROOM_FOR_SHM = 4874;
+
 /** `errcode` of what node:sqlite throws; the extended codes keep the primary one in their low byte. */
-function primaryCodeOf(error: unknown): number | undefined {
+function codeOf(error: unknown): FaultCode | "other" | undefined {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number")
     return undefined;
-  return error.errcode & 0xff;
+  return error.errcode === NO_ROOM_FOR_SHM ? "STORE_FULL" : (CODES.get(error.errcode & 0xff) ?? "other");
 }
 
 function wordsOf(code: FaultCode, path: string, said: string): string {
@@ -44,10 +47,9 @@ export function damaged(path: string, said: string): string {
 
 /** Gives what SQLite threw its code and words; anything else comes back as it is. */
 export function faultOf(error: unknown, path: string): unknown {
-  const primary = primaryCodeOf(error);
-  if (primary === undefined) return error;
-  const code = CODES.get(primary);
-  if (code === undefined) {
+  const code = codeOf(error);
+  if (code === undefined) return error;
+  if (code === "other") {
     return new BerthError("INTERNAL", `SQLite refused a statement: ${messageOf(error)}`, { cause: error });
   }
   return new BerthError(code, wordsOf(code, path, messageOf(error)), { details: { path }, cause: error });
