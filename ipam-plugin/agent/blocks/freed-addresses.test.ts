@@ -44,6 +44,39 @@ describe("freed addresses", () => {
     assert.equal(freed.get(SHORT), undefined);
   });
 
+  it("cool for longer when their pool says so meanwhile, or is there again", () => {
+    let cooldownMs = 60 * MINUTE;
+    const freed = new FreedAddresses(() => cooldownMs, START);
+    const knows = (now: number) => {
+      freed.forget(now);
+      return freed.get(LONG) !== undefined;
+    };
+    freed.set(LONG, START);
+    assert.equal(knows(START + 30 * MINUTE), true);
+    cooldownMs = 0; // its pool is gone
+    assert.equal(knows(START + 40 * MINUTE), true);
+    cooldownMs = DAY;
+    assert.deepEqual(
+      [60 * MINUTE, DAY - 1, DAY].map((ms) => knows(START + ms)),
+      [true, true, false],
+    );
+  });
+
+  it("are looked at a few at a time, however many a journal had", () => {
+    let looks = 0;
+    const freed = new FreedAddresses((address) => {
+      looks++;
+      return cooldownOf(address);
+    }, START);
+    for (let n = 0; n < 1_000; n++) freed.set(addr(`192.168.${n >> 8}.${n & 255}`), START);
+    const most: number[] = [];
+    for (let calls = 0; freed.size > 0; calls++, looks = 0) {
+      freed.forget(START + DAY + calls);
+      most.push(looks);
+    }
+    assert.ok(most.length <= 100 && Math.max(...most) <= 100, most.join());
+  });
+
   it("are forgotten when they are in use again, however old", () => {
     const freed = new FreedAddresses(cooldownOf, START);
     freed.set(LONG, START);

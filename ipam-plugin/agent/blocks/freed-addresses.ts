@@ -5,6 +5,8 @@ import { type Address, familyOf, fromNumber, toNumber } from "../../../allocator
 const REMEMBERED_MS = 600_000;
 /** IPv4 addresses as integers of 32 bits with a sign, and times as milliseconds since this began: neither is an object on the heap. */
 const MIDDLE = 2 ** 31;
+/** In one go, of as many as have come to an age: all pools are looked at for each, and one comes with each call. */
+const LOOKED_AT = 64;
 
 type Packed = number | Address;
 
@@ -49,30 +51,29 @@ export class FreedAddresses {
       for (const [key, at] of map) yield [addressOf(key), at + this.#since] as const;
   }
 
-  /** Those that cool no more, and of those that no pool has what is older than `REMEMBERED_MS`. */
+  /** Those that cool no more, and of those that no pool has what is older than `REMEMBERED_MS`; the rest of many with the next calls. */
   forget(time: number): void {
     const now = time - this.#since;
-    this.#forgetOlder(now);
-    for (const [key, at] of this.#recent) {
-      if (at > now) {
-        this.#recent.set(key, now); // of a clock that was wrong
-        continue;
-      }
-      if (at > now - REMEMBERED_MS) return;
-      const cooldownMs = this.#cooldownOf(addressOf(key));
-      if (cooldownMs === Number.POSITIVE_INFINITY) return;
-      this.#recent.delete(key);
-      if (at > now - cooldownMs) this.#putOlder(cooldownMs, key, at);
+    for (const [cooldownMs, map] of this.#older) {
+      this.#forgetIn(map, now, cooldownMs);
+      if (map.size === 0) this.#older.delete(cooldownMs);
     }
+    this.#forgetIn(this.#recent, now, REMEMBERED_MS);
   }
 
-  #forgetOlder(now: number): void {
-    for (const [cooldownMs, map] of this.#older) {
-      for (const [key, at] of map) {
-        if (at > now - cooldownMs) break;
-        map.delete(key);
+  /** Of those that are so old. Their pool may have another cooldown than when they were looked at before. */
+  #forgetIn(map: Map<Packed, number>, now: number, ageMs: number): void {
+    let left = LOOKED_AT;
+    for (const [key, at] of map) {
+      if (at > now) {
+        map.set(key, now); // of a clock that was wrong
+        continue;
       }
-      if (map.size === 0) this.#older.delete(cooldownMs);
+      if (at > now - ageMs || left-- === 0) return;
+      const cooldownMs = this.#cooldownOf(addressOf(key));
+      if (cooldownMs === Number.POSITIVE_INFINITY) return;
+      map.delete(key);
+      if (at > now - cooldownMs) this.#putOlder(cooldownMs, key, at);
     }
   }
 
