@@ -74,6 +74,16 @@ export function planBlocks(situation: PoolSituation): BlockPlan {
   return { grants: spread.grants, recalls: [], short };
 }
 
+/** The nodes have them as well: single ones are no blocks of the pool's size, and none the fewer are free. */
+export function withSingles(situation: PoolSituation, owners: readonly string[]): PoolSituation {
+  const held = owners.map((node) => ({ node, usable: 1 }));
+  return {
+    ...situation,
+    total: situation.total + BigInt(held.length),
+    held: [...situation.held, ...held],
+  };
+}
+
 /** What a node has, and will have by the plan. */
 class NodeShare {
   readonly need: NodeNeed;

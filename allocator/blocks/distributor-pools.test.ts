@@ -124,6 +124,11 @@ describe("blocks of a pool that cannot be given now", () => {
     assert.deepEqual(said, [
       ["blocks of a pool cannot be given", { pool: "a", error: "a policy refuses it" }],
     ]);
+    assert.deepEqual([...blocks.faults], [["a", "a policy refuses it"]], "for an event of the pool");
+    nodes.pods.clear();
+    await blocks.pass();
+    assert.deepEqual([...blocks.faults], []);
+    nodes.pods.set("node-a", 1);
     code = "STORE_UNAVAILABLE";
     nodes.pods.set("node-b", 1);
     tried.length = 0;

@@ -18,6 +18,7 @@ import {
   type NodeNeed,
   type PoolSituation,
   planBlocks,
+  withSingles,
 } from "./block-plan.ts";
 import { BlockTimes } from "./block-times.ts";
 import { isDrained } from "./drained.ts";
@@ -79,6 +80,8 @@ export class BlockDistributor {
   readonly #fit = new BlockFit();
   readonly #unproven: UnprovenBlocks;
   #foreign = new ForeignAddresses([]);
+  /** Why blocks of a pool could not be given in the last pass, by its name. */
+  readonly faults = new Map<string, string>();
   readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
@@ -99,13 +102,17 @@ export class BlockDistributor {
       this.#safely("block cannot be settled", { kind: "block", key: one.key }, () => this.#settle(one)),
     );
     this.#lookAtAll();
+    const before = new Map(this.faults); // the words stay: they may name another block each time
+    this.faults.clear();
     for (const { name } of this.#context.view.pools()) {
       // what has become of it meanwhile counts
       const pool = this.#context.view.pool(name);
       for (const family of pool?.families ?? []) {
         if (pool === undefined) continue;
         const spread = () => this.#spread(pool, family);
-        const shortage = await this.#safely("blocks of a pool cannot be given", { pool: name }, spread);
+        const tell = (why: string) => void this.faults.set(name, before.get(name) ?? why);
+        const about = { pool: name };
+        const shortage = await this.#safely("blocks of a pool cannot be given", about, spread, tell);
         if (shortage !== undefined) shortages.push(shortage);
       }
     }
@@ -113,13 +120,13 @@ export class BlockDistributor {
   }
 
   /** What is wrong with one record says nothing about the next one; what is wrong with the store does. */
-  async #safely<T>(words: string, about: LogFields, work: () => Promise<T>): Promise<T | undefined> {
+  async #safely<T>(words: string, about: LogFields, work: () => Promise<T>, tell = (_why: string) => {}) {
     try {
       return await work();
     } catch (error) {
       if (isStoreFault(error)) throw error;
       this.#context.log.error(words, { ...about, error: messageOf(error) });
-      return undefined;
+      return void tell(messageOf(error));
     }
   }
 
@@ -189,7 +196,8 @@ export class BlockDistributor {
     }
     if (length === bitsOf(family)) return await this.#ask(pool, family, { nodes, ...plan });
     const singles = await this.#grantSingles(pool, family, { nodes, ...plan });
-    const left = singles.length === 0 ? plan : planBlocks(withSingles(situation, singles));
+    const owners = singles.map(({ record }) => record.node);
+    const left = owners.length === 0 ? plan : planBlocks(withSingles(situation, owners));
     return await this.#ask(pool, family, { nodes, ...left });
   }
 
@@ -285,14 +293,4 @@ export class BlockDistributor {
       if (now >= until || this.#context.view.block(cidr) !== undefined) this.#granted.delete(cidr);
     }
   }
-}
-
-/** The nodes have them as well: single ones are no blocks of the pool's size, and none the fewer are free. */
-function withSingles(situation: PoolSituation, singles: readonly Stored<"block">[]): PoolSituation {
-  const held = singles.map(({ record: { node } }) => ({ node, usable: 1 }));
-  return {
-    ...situation,
-    total: situation.total + BigInt(held.length),
-    held: [...situation.held, ...held],
-  };
 }

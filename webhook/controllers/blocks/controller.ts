@@ -16,6 +16,8 @@ import { WaitingPods } from "./waiting-pods.ts";
 const REST_FACTOR = 20;
 /** Between a node's deletion and the return of its blocks. */
 const NODE_GONE = { type: "Normal", reason: "NodeGone", action: "GivingBack" } as const;
+/** Whatever refuses them: a policy, or a record that cannot be read. */
+const REFUSED = { type: "Warning", reason: "BlocksRefused", action: "Granting" } as const;
 
 /** Hands blocks of pools out to nodes, and takes them back, for as long as this replica leads. */
 export function startBlocks(deps: ControllerDeps): Controller {
@@ -28,6 +30,7 @@ class Blocks implements Passes {
   readonly #loop: PassLoop;
   readonly #shortageEvents: ChangedEvents<PoolNote>;
   readonly #goneNodeEvents: ChangedEvents<PoolNote>;
+  readonly #refusedEvents: ChangedEvents<PoolNote>;
   readonly #waiting: WaitingPods;
   readonly #freed: FreedAddresses;
   #demand: NodeNeeds | undefined;
@@ -41,6 +44,7 @@ class Blocks implements Passes {
     this.#loop = new PassLoop(deps, this);
     this.#shortageEvents = poolEvents(deps);
     this.#goneNodeEvents = poolEvents(deps, NODE_GONE);
+    this.#refusedEvents = poolEvents(deps, REFUSED);
     metrics.gauge?.("berth_blocks_short_nodes", () =>
       this.#shortages.map(({ pool, family, short }) => ({ labels: { pool, family }, value: short.length })),
     );
@@ -76,6 +80,10 @@ class Blocks implements Passes {
         this.#shortages.map((one) => [`${one.pool}/${one.family}`, { pool: one.pool, note: wordsFor(one) }]),
       ),
     );
+    const refused = [...this.#distributor.faults].map(
+      ([pool, why]) => [pool, { pool, note: `blocks of the pool cannot be given to nodes: ${why}` }] as const,
+    );
+    this.#refusedEvents.publish(new Map(refused));
     const isThere = (node: string) => this.#deps.watches.nodes.get(node) !== undefined;
     this.#goneNodeEvents.publish(notesOfGoneNodes(cache, isThere));
     return restMs;
@@ -86,6 +94,7 @@ class Blocks implements Passes {
     this.#shortages = [];
     this.#shortageEvents.forget();
     this.#goneNodeEvents.forget();
+    this.#refusedEvents.forget();
   }
 
   knows(): boolean {
