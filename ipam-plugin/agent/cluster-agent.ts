@@ -42,7 +42,6 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const connection = withRequestMetrics(options.connection, metrics, clock);
   const followed = followNode(options, connection);
   const { watch, queue, claims } = followed;
-  gaugeOf(metrics, "berth_ready", () => (watch.isSynced ? 1 : 0));
   const etcds = await etcdsOf(options, claims);
   const agent = await startServing(options, followed, etcds).catch(async (error: unknown) => {
     await etcds?.close();

@@ -116,6 +116,8 @@ describe("an agent that starts on a full disk", await skipWithoutMount(), () => 
       disk = await SmallDisk.over(join(node.folder, "data"));
       for (const signal of ["SIGTERM", "SIGKILL"] as const) {
         await node.serve();
+        const metrics = `http://127.0.0.1:${node.port}/metrics`;
+        node.more = { BERTH_PORT: String(node.port) };
         await node.stop(signal);
         disk.fill();
         node.launch();
@@ -124,6 +126,7 @@ describe("an agent that starts on a full disk", await skipWithoutMount(), () => 
           await node.runtime.refused("STATUS"),
           /^5 the disk under .*agent\.db is full; free some space/,
         );
+        assert.match(await (await fetch(metrics)).text(), /^berth_ready 0$/m, "what the alert looks at");
         await node.runtime.del();
         disk.free();
         await eventually("it serves", () => node.port);

@@ -24,6 +24,7 @@ import { linuxHost } from "./journal/host.ts";
 import { leasesOn } from "./journal/host-local-leases.ts";
 import { recordOf, recordsIn } from "./journal/runtime-records.ts";
 import { unreadRecordsIn } from "./journal/unread-records.ts";
+import { gaugeOf } from "./metrics.ts";
 import { serveProbes } from "./probes.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
@@ -71,6 +72,8 @@ async function serve(config: AgentConfig): Promise<void> {
   const deps = { clock: server, random: createRandom(), log, metrics };
   // Probes are there before it serves: it may have to wait for a person, and the kubelet need not restart it for that.
   let isReady = () => false;
+  let isServing = () => false;
+  gaugeOf(metrics, "berth_ready", () => (isServing() ? 1 : 0));
   const probes = await serveProbes({ ...listen, isReady: () => isReady(), metrics, log });
   closers.push(() => probes.close());
   const { signal } = stop;
@@ -93,7 +96,7 @@ async function serve(config: AgentConfig): Promise<void> {
   const runtime = { runtimeRecords, unreadRecords, recordOf: recordOf(resultFolders) };
   const agent = await startNodeAgent({ ...here, ...runtime, hostLocalLeases, signal, ...deps });
   closers.push(() => agent.close());
-  const isServing = () => agent.isReady;
+  isServing = () => agent.isReady;
   const ranges = { podCidrs: () => podCidrsOf(connection, node), nodeUID: () => agent.nodeUID() };
   const aliases = config.aliases?.names ?? [];
   const conflist =
