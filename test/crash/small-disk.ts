@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { closeSync, cpSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, cpSync, mkdtempSync, openSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "../support/process.ts";
@@ -41,6 +41,13 @@ export class SmallDisk {
     } finally {
       closeSync(file);
     }
+  }
+
+  /** Takes what room is left, but for so many pages. */
+  fillUpTo(pages: number): void {
+    this.fill();
+    const filler = join(this.#folder, "filler");
+    truncateSync(filler, statSync(filler).size - pages * PAGE);
   }
 
   free(): void {
