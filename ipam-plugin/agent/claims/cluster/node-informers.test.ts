@@ -35,6 +35,17 @@ describe("what a node follows", () => {
     assert.deepEqual(await resourcesFollowed([cut]), { byNode: 4, whole: 1 });
     assert.deepEqual(await resourcesFollowed([pool("named", labelled)]), { byNode: 3, whole: 1 });
     assert.deepEqual(await resourcesFollowed([cut, pool("named", labelled)]), { byNode: 4, whole: 2 });
+    const later = {
+      ...pool("named", labelled),
+      metadata: { name: "named", uid: "named", resourceVersion: "6" },
+    };
+    assert.deepEqual(await resourcesFollowed([cut, pool("named", {}), later]), { byNode: 4, whole: 2 });
+  });
+
+  it("is found out at each pool by itself: they may be thousands", async (t) => {
+    const looks = t.mock.method(NodeInformers.prototype, "pools").mock;
+    await resourcesFollowed(Array.from({ length: 20 }, (_, n) => pool(`p${n}`, {})));
+    assert.ok(looks.callCount() < 10, `all were looked at ${looks.callCount()} times`);
   });
 });
 

@@ -208,12 +208,10 @@ export class NodeInformers implements NodeCache {
   /** Follows until `signal` aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const followed = [this.#pods, this.#claims, this.#pools, this.#blocks];
-    const isCut = this.#whenPools(isAnyCut, signal);
+    const isCut = this.#whenPool(isCutIntoBlocks, signal);
     const isNodeWanted = Promise.race([isCut, this.#nodeWanted.promise]);
-    const areNamespacesWanted = this.#whenPools(
-      (pools) => isAnyCut(pools) && selectsNamespaces(pools),
-      signal,
-    );
+    const selects = this.#whenPool(selectsNamespaces, signal);
+    const areNamespacesWanted = isCut.then((is) => is && selects);
     await Promise.all([
       ...followed.map((reflector) => reflector.run(signal)),
       areNamespacesWanted.then((are) => (are ? this.#namespaces.run(signal) : undefined)),
@@ -221,14 +219,14 @@ export class NodeInformers implements NodeCache {
     ]);
   }
 
-  /** Resolves as soon as it holds of the pools. False: the signal aborted. */
-  async #whenPools(holds: (pools: readonly Pool[]) => boolean, signal: AbortSignal): Promise<boolean> {
+  /** Resolves with the first pool of which it holds. False: the signal aborted. */
+  async #whenPool(holds: (pool: Pool) => boolean, signal: AbortSignal): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const look = () => {
-      if (holds([...this.pools()])) resolve(true);
-    };
-    const stop = this.#pools.onChange(look);
-    look();
+    // only at the pool that has changed: to look at all of them each time takes seconds where there are thousands
+    const stop = this.#pools.onChange((_, now) => {
+      if (now !== undefined && holds(now.pool)) resolve(true);
+    });
+    if ([...this.pools()].some(holds)) resolve(true);
     signal.addEventListener("abort", () => resolve(false), { once: true });
     const found = await promise;
     stop();
@@ -246,13 +244,13 @@ export class NodeInformers implements NodeCache {
 }
 
 /** Before a pool has blocks, no labels decide anything here. */
-function isAnyCut(pools: readonly Pool[]): boolean {
-  return pools.some(({ spec }) => spec.blockSize !== undefined);
+function isCutIntoBlocks({ spec }: Pool): boolean {
+  return spec.blockSize !== undefined;
 }
 
 /** Where none does, the cluster's namespaces, which may be thousands, are nothing to an agent. */
-function selectsNamespaces(pools: readonly Pool[]): boolean {
-  return pools.some(({ spec }) => spec.namespaceSelector !== undefined);
+function selectsNamespaces({ spec }: Pool): boolean {
+  return spec.namespaceSelector !== undefined;
 }
 
 function podOf({ record }: Stored<"claim">): readonly PodName[] {
