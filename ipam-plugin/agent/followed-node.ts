@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
