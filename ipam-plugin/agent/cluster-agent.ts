@@ -103,7 +103,7 @@ async function etcdsOf(options: NodeAgentOptions, others: NodeClaims): Promise<E
 function blocksOf(
   watch: NodeInformers,
   about: Required<Pick<BlockSource, "statuses" | "refusalsNameAll">>,
-): BlockSource {
+): BlockSource & Required<Pick<BlockSource, "wantNamespaces">> {
   return {
     ...about,
     get isSynced() {
@@ -113,6 +113,7 @@ function blocksOf(
     pool: (name) => watch.pool(name),
     pools: () => watch.pools(),
     factsOf: (pod) => watch.factsOf(pod),
+    wantNamespaces: () => watch.followNamespaces(),
     ownNode: () => watch.ownNode(),
     ownersOf: (pool) => watch.ownersOf(pool),
   };

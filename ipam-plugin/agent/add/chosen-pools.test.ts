@@ -129,6 +129,21 @@ describe("the pool of a pod that asks for nothing", () => {
     assert.deepEqual(addressesOf(await adding), ["10.1.0.4"]);
   });
 
+  it("is asked for where only the journal knows of the pool that asks about a namespace's labels", async () => {
+    node.blockSource.facts = { podLabels: {}, nodeLabels: {} };
+    assert.deepEqual(await node.add(pod("b", { pools: ["rest"] })), ["10.3.0.4"]);
+    assert.equal(node.blockSource.areNamespacesWanted, false);
+    for (const name of ["bank", "shop"]) node.blockSource.stored.delete(name);
+    node.blockSource.isSynced = false;
+    await node.restart();
+    const adding = node.call("ADD", pod("a"));
+    await new Promise(setImmediate);
+    assert.equal(node.blockSource.areNamespacesWanted, true);
+    node.blockSource.facts = known("other");
+    node.parts.blockFollower.wake();
+    assert.deepEqual(addressesOf(await adding), ["10.3.0.5"]);
+  });
+
   it("is not guessed: without the labels the pod is to try again, and others are served", async () => {
     const adding = node.call("ADD", pod("a"));
     const other = await node.add(pod("b", { pools: ["rest"] }));

@@ -68,7 +68,8 @@ function chooseNow(
     pod === undefined ? { ...blockFollower.factsOf(NOBODY), ...NO_LABELS } : blockFollower.factsOf(pod);
   const asked = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   const annotations = ipam.annotations ?? facts.podAnnotations;
-  const missing = missingOf(asked, { ...facts, ...(annotations && { podAnnotations: annotations }) });
+  const known = { ...facts, ...(annotations && { podAnnotations: annotations }) };
+  const missing = missingOf(asked, known, { blockFollower });
   if (missing !== undefined) return `${missing} of ${nameOf(pod)} are`;
   const place = { pod: pod ?? NOBODY, attachment: { network: scope.network, interface: attachTo } };
   const networks = networkNames(place, annotations ?? {});
@@ -110,11 +111,14 @@ function nameOf(pod: PodRef | undefined): string {
   return pod === undefined ? "a pod that the runtime does not name" : `pod ${pod.namespace}/${pod.name}`;
 }
 
-/** Labels that a selector asks about, and that are not known. */
-function missingOf(pools: readonly Pool[], facts: PodFacts): string | undefined {
+/** Labels that a selector asks about, and that are not known. Those of namespaces are followed from then on. */
+function missingOf(pools: readonly Pool[], facts: PodFacts, { blockFollower }: Known): string | undefined {
   const asks = (selector: "namespaceSelector" | "podSelector" | "nodeSelector") =>
     pools.some(({ spec }) => spec[selector] !== undefined);
-  if (facts.namespaceLabels === undefined && asks("namespaceSelector")) return "the labels of the namespace";
+  if (facts.namespaceLabels === undefined && asks("namespaceSelector")) {
+    blockFollower.wantNamespaces();
+    return "the labels of the namespace";
+  }
   if (facts.podLabels === undefined && asks("podSelector")) return "the labels";
   if (facts.nodeLabels === undefined && asks("nodeSelector")) return "the labels of the node";
   if (facts.podAnnotations === undefined && pools.some(namesAttachments)) return "the networks";

@@ -83,6 +83,11 @@ export class BlockFollower {
     return this.#options.source.factsOf(pod);
   }
 
+  /** The labels of a namespace decide: they are to become known. */
+  wantNamespaces(): void {
+    this.#options.source.wantNamespaces?.();
+  }
+
   /** As it is known now; as the journal has it while that is not known yet. */
   pool(name: string): Pool | undefined {
     return this.#pools.get(name);

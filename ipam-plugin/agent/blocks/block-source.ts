@@ -41,6 +41,8 @@ export interface BlockSource {
   pool(name: string): Pool | undefined;
   pools(): Iterable<Pool>;
   factsOf(pod: PodRef): PodFacts;
+  /** The labels of a namespace decide, and are not known; absent where nothing is to be done for them to be. */
+  wantNamespaces?(): void;
   /** Has more blocks of one of these pools made, and says whether there are; absent where somebody else sees what is needed. */
   readonly more?: (pools: readonly string[]) => Promise<boolean>;
   /** So far as it is known; absent where nodes are none of its matter. */

@@ -19,6 +19,8 @@ export class PlainBlocks implements BlockSource {
   /** This node's Node object, where that matters. */
   own: OwnNode | undefined = { uid: "u", seenForMs: 0, fenced: false };
   owners: readonly PoolOwner[] = [];
+  /** Somebody has asked for labels of namespaces. */
+  areNamespacesWanted = false;
   refusalsNameAll = false;
   /** Set: blocks are proven by what is written there before they are given from. */
   statuses?: NonNullable<BlockSource["statuses"]>;
@@ -41,6 +43,10 @@ export class PlainBlocks implements BlockSource {
 
   factsOf(): PodFacts {
     return this.facts;
+  }
+
+  wantNamespaces(): void {
+    this.areNamespacesWanted = true;
   }
 
   /** This node has the block, granted unless it is said otherwise. */

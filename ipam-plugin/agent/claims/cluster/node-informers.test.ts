@@ -42,6 +42,14 @@ describe("what a node follows", () => {
     assert.deepEqual(await resourcesFollowed([cut, pool("named", {}), later]), { byNode: 4, whole: 2 });
   });
 
+  it("is namespaces also where somebody asks for them, though no pool does that the API server has told of", async () => {
+    const asks = (watch: NodeInformers) => watch.followNamespaces();
+    assert.deepEqual(await resourcesFollowed([pool("cut", { blockSize: { ipv4: 26 } })], asks), {
+      byNode: 4,
+      whole: 2,
+    });
+  });
+
   it("is found out at each pool by itself: they may be thousands", async (t) => {
     const looks = t.mock.method(NodeInformers.prototype, "pools").mock;
     await resourcesFollowed(Array.from({ length: 20 }, (_, n) => pool(`p${n}`, {})));
@@ -50,7 +58,7 @@ describe("what a node follows", () => {
 });
 
 /** Pods, claims, blocks and the Node object are asked for by the node's name; pools, and namespaces, without one. */
-async function resourcesFollowed(pools: readonly unknown[]) {
+async function resourcesFollowed(pools: readonly unknown[], meanwhile?: (watch: NodeInformers) => void) {
   const silent = { lines: [], after: "is silent" } as const;
   const lines = pools.map((object) => ({ type: "ADDED", object }));
   const connection = new ScriptedConnection(silent, silent, { lines, after: "is silent" });
@@ -60,6 +68,7 @@ async function resourcesFollowed(pools: readonly unknown[]) {
   });
   const stop = new AbortController();
   const running = watch.run(stop.signal);
+  meanwhile?.(watch);
   for (let n = 0; n < 100; n++) await turn();
   const byNode = connection.queries.filter(({ fieldSelector }) => fieldSelector !== undefined).length;
   stop.abort();

@@ -48,6 +48,7 @@ export class NodeInformers implements NodeCache {
   /** Monotonic: since when the Node object of now is seen. */
   #nodeSince = 0;
   readonly #nodeWanted = Promise.withResolvers<true>();
+  readonly #namespacesWanted = Promise.withResolvers<true>();
   readonly #waiting = new Map<string, Set<() => void>>(); // namespace/name of a pod -> who waits for a change of it
   readonly synced: Promise<void>;
 
@@ -128,6 +129,11 @@ export class NodeInformers implements NodeCache {
   /** Follows the Node object from now on, also while no pool has blocks. */
   followNode(): void {
     this.#nodeWanted.resolve(true);
+  }
+
+  /** Follows the namespaces from now on: a pool that only the journal knows may ask for their labels. */
+  followNamespaces(): void {
+    this.#namespacesWanted.resolve(true);
   }
 
   /** Labels of a pod of this node, of its namespace and of the node: those that are known. */
@@ -211,7 +217,10 @@ export class NodeInformers implements NodeCache {
     const isCut = this.#whenPool(isCutIntoBlocks, signal);
     const isNodeWanted = Promise.race([isCut, this.#nodeWanted.promise]);
     const selects = this.#whenPool(selectsNamespaces, signal);
-    const areNamespacesWanted = isCut.then((is) => is && selects);
+    const areNamespacesWanted = Promise.race([
+      isCut.then((is) => is && selects),
+      this.#namespacesWanted.promise,
+    ]);
     await Promise.all([
       ...followed.map((reflector) => reflector.run(signal)),
       areNamespacesWanted.then((are) => (are ? this.#namespaces.run(signal) : undefined)),
