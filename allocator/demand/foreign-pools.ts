@@ -17,6 +17,7 @@ import { type Request, requestsAddress, requestsAddressOn } from "../model/addre
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type DialectChoice, type Dialects, SYSTEMS } from "../model/dialect.ts";
 import { FIRST_INTERFACE } from "../model/interfaces.ts";
+import type { Pool } from "../pool/pool.ts";
 import { leftWords } from "./left-words.ts";
 import { askedOf, isOwn, ofOwnInterfaces, type PoolView, without } from "./own-interfaces.ts";
 import { saysOwnMac } from "./own-macs.ts";
@@ -57,9 +58,21 @@ export function ownAnnotations(
   return { annotations: rest, namespace: space, left: [...left, ...leftWords(asked)] };
 }
 
+interface Reading {
+  readonly namespace: NamespaceState;
+  readonly dialects: Dialects | undefined;
+  readonly own: OwnAnnotations;
+}
+
+/**
+ * Pools, as they are until one changes -> annotations -> what was read. A template may name a thousand addresses, and is asked about for each
+ * claim of its workload, in each pass over all claims.
+ */
+const readings = new WeakMap<readonly Pool[], WeakMap<Labels, Reading>>();
+
 /**
  * The same for those who do not know the pools, and give up addresses by it. As long as one of these cannot be read, as a newer version may
- * have written it, nothing of what they are asked about is known to be another system's.
+ * have written it, nothing of what they are asked about is known to be another system's. For the same objects the answer is the same object.
  */
 export function ownReader({
   view,
@@ -69,11 +82,27 @@ export function ownReader({
   readonly dialects?: Dialects | undefined;
 }): OwnReader {
   return (annotations, namespace) => {
-    const own = ownAnnotations(view, annotations, namespace, dialects);
-    const isLess = own.left.length > 0 || own.namespace !== namespace;
-    if (!isLess || !hasUnreadable(view)) return own;
-    return ownAnnotations(view, annotations, namespace, withAllRead(dialects));
+    const pools = view.pools();
+    const known = readings.get(pools) ?? new WeakMap<Labels, Reading>();
+    readings.set(pools, known);
+    const before = known.get(annotations);
+    if (before?.namespace === namespace && before.dialects === dialects) return before.own;
+    const own = ownUnlessUnreadable(view, annotations, namespace, dialects);
+    known.set(annotations, { namespace, dialects, own });
+    return own;
   };
+}
+
+function ownUnlessUnreadable(
+  view: PoolView,
+  annotations: Labels,
+  namespace: NamespaceState,
+  dialects: Dialects | undefined,
+): OwnAnnotations {
+  const own = ownAnnotations(view, annotations, namespace, dialects);
+  const isLess = own.left.length > 0 || own.namespace !== namespace;
+  if (!isLess || !hasUnreadable(view)) return own;
+  return ownAnnotations(view, annotations, namespace, withAllRead(dialects));
 }
 
 /** Each that is read at all is for Berth. */

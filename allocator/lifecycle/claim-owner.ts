@@ -121,6 +121,18 @@ export function isEntryDeclined(
   if (slot === undefined) return false;
   const asked = own(workload.annotations, namespace);
   if (isDeepStrictEqual(asked.annotations, workload.annotations)) return false; // `neededBy` has counted them
+  return slot >= entriesIn(asked);
+}
+
+/** Counted once for all entries of a list: what was asked -> how many. */
+const counted = new WeakMap<ReturnType<OwnReader>, number>();
+
+/** Infinite where it cannot be read: none is given up by that. */
+function entriesIn(asked: ReturnType<OwnReader>): number {
+  const known = counted.get(asked);
+  if (known !== undefined) return known;
   const request = readRequest(asked.annotations, asked.namespace);
-  return !isRefusal(request) && slot >= (request.entries?.length ?? 0);
+  const entries = isRefusal(request) ? Number.POSITIVE_INFINITY : (request.entries?.length ?? 0);
+  counted.set(asked, entries);
+  return entries;
 }

@@ -7,7 +7,10 @@ import {
   claimRecord,
   DB_POOL,
   granted,
+  namespaceFacts,
   podFactsOf,
+  poolRecord,
+  storedAs,
   viewOf,
 } from "../../test/support/fixtures.ts";
 import { workload } from "../../test/support/objects.ts";
@@ -61,6 +64,40 @@ describe("the first entry of a Deployment's list, when its template", () => {
       assert.equal(await owner(annotations), `${expected}, no pod`);
     });
   }
+
+  it("has a thousand entries in another system's words, is read once for all of them, until a pool changes", async () => {
+    const view = viewOf({ pools: [DB_POOL] });
+    let asked = 0;
+    const poolOf = view.poolOf.bind(view);
+    view.poolOf = (address) => {
+      asked++;
+      return poolOf(address);
+    };
+    const list = Array.from({ length: 1_000 }, (_, n) => `172.31.${n >> 8}.${n & 255}`).join(",");
+    const template = workload("Deployment", "web", { annotations: { "ovn.kubernetes.io/ip_pool": list } });
+    const facts = workloadState(granted(readObject(template)));
+    const namespace = namespaceFacts();
+    const inventory = {
+      pod: async () => undefined,
+      workload: async () => facts,
+      namespace: async () => namespace,
+      fenced: async () => false,
+    };
+    const owners = async () => {
+      const found = new Set<string>();
+      for (let slot = 0; slot < 1_000; slot++) {
+        const identity = { ...claim.identity, slot };
+        const own = ownReader({ view, dialects: OWN_OF_EACH });
+        found.add((await observeOwner({ ...claim, identity }, inventory, own)).owner);
+      }
+      return [...found];
+    };
+    assert.deepEqual(await owners(), ["deleted"]);
+    assert.ok(asked < 10_000, `${asked} addresses were looked up`);
+    const stored = storedAs("pool", poolRecord("other", "172.31.0.0/16"));
+    view.apply("pool", { type: "put", stored });
+    assert.deepEqual(await owners(), ["needed"]);
+  });
 
   it("asks another system, stays with the pod that has it", async () => {
     const pod = podFactsOf("web-a", { uid: claim.binding?.podUID ?? "" });
