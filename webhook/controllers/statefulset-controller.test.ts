@@ -9,7 +9,13 @@ import { STATEFULSETS } from "../../kube/api/resource.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { altered } from "../../test/simulation/altered.ts";
-import { DB_POOL, namespaceFacts, poolRecord } from "../../test/support/fixtures.ts";
+import {
+  DB_POOL,
+  namespaceFacts,
+  poolRecord,
+  reservationRecord,
+  storedAs,
+} from "../../test/support/fixtures.ts";
 import { type Json, workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { observedWorkload } from "../cluster-state/projections.ts";
@@ -190,6 +196,33 @@ describe("a StatefulSet of which some ordinals meet a fault", () => {
       told[0]?.note ?? "",
       /^\d pods (or more )?cannot have their addresses now; the first, pod db-\d: answers with 500$/,
     );
+  });
+
+  it("is told so once a minute at most where they meet now this and now that, and addresses are freed all the time", async () => {
+    const clock = new ManualClock();
+    let creates = 0;
+    await using world = await openWorld({
+      pools: [DB_POOL],
+      wrap: (store) =>
+        altered(store, {
+          create: async () => {
+            const isLate = Math.floor(creates++ / 5) % 2 === 1; // all that one walk meets
+            throw new BerthError(isLate ? "TIMED_OUT" : "STORE_UNAVAILABLE", "no answer");
+          },
+        }),
+    });
+    await world.settle();
+    const told: EventInput[] = [];
+    const controller = started(world, clock, { replicas: 12, template: { "berth.dev/pools": "db" } }, told);
+    for (let n = 0; n < 100; n++) {
+      const released = reservationRecord(`10.20.0.${100 + n}`, { releasedAt: n });
+      world.cache.apply("reservation", { type: "put", stored: storedAs("reservation", released) });
+      for (let turn = 0; turn < 20; turn++) await nextTurn();
+      clock.advance(3_000);
+    }
+    await controller.close();
+    assert.ok(creates > 100, `${creates} tries`);
+    assert.ok(told.length >= 1 && told.length <= 5, `${told.length} events in 5 minutes`);
   });
 
   it("is walked less and less often, also where it has more ordinals than are looked at in one go", async () => {

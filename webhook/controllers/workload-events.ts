@@ -6,6 +6,7 @@ import type { ObservedWorkload } from "../cluster-state/informers.ts";
 import { reasonOf } from "./conditions.ts";
 import type { ControllerDeps } from "./controller.ts";
 import { disclosedRefusal } from "./disclosed-refusal.ts";
+import { PASSING } from "./passing-faults.ts";
 
 /** The same refusal is told again so often at most, for it names free neighbours that come and go. */
 const TELL_AGAIN_MS = 60_000;
@@ -44,7 +45,8 @@ export class WorkloadEvents {
     const { namespace, name, uid } = metadata;
     const { code, details } = about.obstacle;
     const waits = code === "CLAIM_CHANGED"; // for its pods, one after the other
-    const what = JSON.stringify([uid, code, waits ? {} : details]);
+    const isPassing = PASSING.has(code); // each walk over its ordinals may meet another of them
+    const what = JSON.stringify([uid, isPassing ? "passing" : code, waits || isPassing ? {} : details]);
     const at = this.#deps.context.clock.monotonic();
     const last = this.#reported.get(key);
     if (last?.what === what && at - last.at < TELL_AGAIN_MS) return;
