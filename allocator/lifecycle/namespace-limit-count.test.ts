@@ -36,6 +36,12 @@ describe("limits.perNamespace, where the view is behind", () => {
       view.apply("pool", { type: "relist" });
       for (const stored of world.cache.poolRecords()) view.apply("pool", { type: "put", stored });
       view.apply("pool", { type: "synced" });
+      let walks = 0;
+      const reservations = view.reservations.bind(view);
+      view.reservations = (pool) => {
+        walks++;
+        return reservations(pool);
+      };
       const context = { ...world.context, view };
       const got = await Promise.all(
         Array.from({ length: ASKED }, (_, n) =>
@@ -45,6 +51,7 @@ describe("limits.perNamespace, where the view is behind", () => {
       const held = (await world.all("claim")).length;
       assert.equal(got.filter((each) => !isRefusal(each)).length, held);
       assert.ok(granted === undefined ? held <= limit : held === granted, `${held} at a limit of ${limit}`);
+      assert.ok(walks <= lists, `${walks} walks over all reservations`);
       assert.ok(lists <= ASKED / 4, `${lists} lists for ${ASKED} claims`);
     }
   });

@@ -14,6 +14,7 @@ import { type Bound, roomWithin, type Use } from "../pool/namespace-bounds.ts";
 import { type Pool, poolOf } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import type { Acquired } from "./acquire.ts";
+import { NamespaceUse } from "./namespace-use.ts";
 
 /** With so little room, those who take addresses in one process take turns: else each sees the others, and all give up. */
 const NEAR = 64;
@@ -86,33 +87,13 @@ export async function quotaExceededNow(
   const own = byPool(view, claim);
   const limited = [...own.keys()].filter((pool) => isCounted(view, pool, namespace));
   if (limited.length === 0 || (await isWithin(context, claim, { limited, took }))) return undefined;
-  const all = await heldInStore(context, namespace);
+  const all = await useInStore(context, namespace);
   for (const pool of limited) {
-    const held = heldByOthers(all, pool.name, claim);
-    const cooling = countFamilies(coolingBeside(view, claim, { pool, held }));
-    const use = { held: countFamilies(held), cooling };
+    const use = all.beside(claim, pool.name);
     const refusal = limitReached(pool, namespace, use, { more: countFamilies(own.get(pool) ?? []) });
     if (refusal !== undefined) return refusal;
   }
   return undefined;
-}
-
-/**
- * What the namespace keeps from others beside what claims hold: it cools, or is shown as it was before it did. To read all
- * reservations anew would cost more than the few that a view which is behind has not heard of.
- */
-function coolingBeside(
-  view: RecordReader,
-  { namespace, addresses }: Claim,
-  of: { readonly pool: Pool; readonly held: ReadonlySet<Address> },
-): Address[] {
-  const cooling: Address[] = [];
-  for (const { record } of view.reservations(of.pool.name)) {
-    const { address, pool, claim } = record;
-    if (pool !== of.pool.name || claim.namespace !== namespace) continue;
-    if (!of.held.has(address) && !addresses.includes(address)) cooling.push(address);
-  }
-  return cooling;
 }
 
 /** By the view, once it shows what was taken and thereby all that was taken before. */
@@ -136,32 +117,17 @@ async function isWithin(
   });
 }
 
-/** By pool, which addresses claims of the namespace hold, and what these are called. */
-type HeldInStore = ReadonlyMap<string, ReadonlyMap<Address, string>>;
-
 /**
- * There may be 50,000, of which a list takes seconds: one for all who ask before it begins, each after its own write.
+ * There may be 50,000 claims, of which a list takes seconds: one for all who ask before it begins, each after its own write.
  */
-async function heldInStore({ view, store, serial }: Context, namespace: string): Promise<HeldInStore> {
+async function useInStore({ view, store, serial }: Context, namespace: string): Promise<NamespaceUse> {
   return await serial.together(`claims of ${namespace}`, async () => {
-    const held = new Map<string, Map<Address, string>>();
+    const use = new NamespaceUse(view, namespace);
     for await (const { record } of store.list("claim", namespace)) {
-      if (record.namespace !== namespace || record.releasing === true) continue;
-      for (const address of record.addresses) {
-        const pool = view.poolOf(address)?.name;
-        if (pool === undefined) continue;
-        const its = held.get(pool) ?? new Map<Address, string>();
-        held.set(pool, its.set(address, record.name));
-      }
+      if (record.namespace === namespace && record.releasing !== true) use.enter(record);
     }
-    return held;
+    return use;
   });
-}
-
-function heldByOthers(all: HeldInStore, pool: string, { name }: Claim): ReadonlySet<Address> {
-  const others = new Set<Address>();
-  for (const [address, holder] of all.get(pool) ?? []) if (holder !== name) others.add(address);
-  return others;
 }
 
 /**
