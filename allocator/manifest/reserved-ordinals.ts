@@ -24,7 +24,12 @@ export function leavesOutOrdinals({ apiVersion, kind }: Workload): boolean {
 export function keptOrdinals(workload: Workload, spec: Fields): Readonly<Record<string, unknown>> {
   if (!leavesOutOrdinals(workload)) return {};
   const entries = spec.list(FIELD).slice(0, MAX_RESERVED_ORDINALS + 1);
-  return entries.length === 0 ? {} : { [FIELD]: entries.map((entry) => HOLE.exec(String(entry))?.[0] ?? "") };
+  return entries.length === 0 ? {} : { [FIELD]: entries.map((entry) => holeIn(entry)?.[0] ?? "") };
+}
+
+/** What is neither means nothing; not each object can be made a text of. */
+function holeIn(entry: unknown): RegExpExecArray | null {
+  return typeof entry === "number" || typeof entry === "string" ? HOLE.exec(String(entry)) : null;
 }
 
 /** It has more entries than are read. */
@@ -47,7 +52,7 @@ export function warningsOfUnreadOrdinals(workload: Workload & { readonly spec: F
 export function reservedOrdinalsOf(spec: Fields): readonly ReservedOrdinals[] {
   const entries = spec.list(FIELD).slice(0, MAX_RESERVED_ORDINALS);
   const said = entries.flatMap((entry) => {
-    const [, from, to = from] = HOLE.exec(String(entry)) ?? [];
+    const [, from, to = from] = holeIn(entry) ?? [];
     return from === undefined || Number(to) < Number(from) ? [] : [{ from: Number(from), to: Number(to) }];
   });
   const apart: ReservedOrdinals[] = [];

@@ -20,7 +20,16 @@ const keptOf = (group: string, spec: object) => {
 describe("what is kept in memory of an OpenKruise StatefulSet's reserveOrdinals", () => {
   it("is as long as what is read of it, and read as it was written", () => {
     const long = "7".repeat(1_000_000);
-    const reserveOrdinals = [3, "5-9", long, { [long]: long }, [long], null, "11"];
+    const reserveOrdinals: unknown[] = [
+      3,
+      "5-9",
+      long,
+      { [long]: long },
+      [long],
+      { toString: 1 },
+      null,
+      "11",
+    ];
     const kept = keptOf("apps.kruise.io", { replicas: 3, reserveOrdinals });
     assert.ok(JSON.stringify(kept.value).length < 500);
     assert.deepEqual(
