@@ -7,3 +7,8 @@ export function addressNamed(operand: string): Address | undefined {
   const mac = parseMac(operand);
   return mac === undefined ? parseAddress(operand) : addressOfMac(mac);
 }
+
+/** The same beside names: "02-00-00-00-00-51" and "0200.0000.0051" may be some, and with colons none is. */
+export function addressUnlessName(operand: string): Address | undefined {
+  return operand.includes(":") ? addressNamed(operand) : parseAddress(operand);
+}

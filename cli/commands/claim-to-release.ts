@@ -27,7 +27,7 @@ import { ifAllowed } from "../backend/if-allowed.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
-import { addressNamed } from "./address-named.ts";
+import { addressUnlessName } from "./address-named.ts";
 
 /** As it was typed, with the namespace of `-n`, and the one that a name without any is in. */
 interface Meant {
@@ -42,7 +42,7 @@ export function claimMeant(
   view: RecordReader,
   now: number,
 ): ClaimKey | Refusal {
-  const address = addressNamed(operand);
+  const address = addressUnlessName(operand);
   if (address === undefined) return keyNamed(operand, given ?? usual);
   const holder = holderOf(view, address, now);
   return isRefusal(holder) ? holder : (heldElsewhere(address, holder, given) ?? holder);

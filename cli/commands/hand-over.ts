@@ -19,7 +19,7 @@ import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
-import { addressNamed } from "./address-named.ts";
+import { addressUnlessName } from "./address-named.ts";
 import { busy, claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
 import { movesHere, triesHere } from "./hand-over-here.ts";
 import { isSuccessor, type Moved, type Mover, type Succession, type Transfer } from "./transfer.ts";
@@ -113,7 +113,7 @@ async function contextFor(
   { store }: Backend,
   { operand }: HandOver,
 ): Promise<Context> {
-  const address = addressNamed(operand);
+  const address = addressUnlessName(operand);
   const view = await (address === undefined
     ? partialCache(new AllowedRecords(store), [])
     : partialCache(store, [address]));
@@ -128,7 +128,12 @@ async function stepFor(
   const key = claimMeant({ operand, given: namespace, usual: backend.namespace }, view, clock.now());
   if (isRefusal(key)) return key;
   const seen = await store.get("claim", claimKey(key));
-  const taken = await successionTo(store, { key, seen, to, isAddress: addressNamed(operand) !== undefined });
+  const taken = await successionTo(store, {
+    key,
+    seen,
+    to,
+    isAddress: addressUnlessName(operand) !== undefined,
+  });
   if (taken !== undefined) {
     const old = { ...taken.successor, key: claimKey(taken.from) };
     // with its addresses it has been through this, and is another claim in use

@@ -61,6 +61,24 @@ describe("berthctl release", () => {
     });
   }
 
+  for (const name of ["02-00-00-00-00-51", "0200.0000.0051"]) {
+    it(`lets the claim called ${name} go, and not who has the MAC address that it looks like`, async (t) => {
+      const [mac] = addrs("fe80::ff:fe00:51");
+      assert.ok(mac);
+      const named = claimRecord({ namespace: "default", name, addresses: addrs("10.20.0.70") });
+      const request = { addresses: [mac], interfaces: { "mac-eth0": [mac] } };
+      const other = claimRecord({ name: "other", nonce: "n2", addresses: [mac], request });
+      const data = await Folder.of(t, {
+        pools: [DB_POOL],
+        claims: [named, other],
+        reservations: [...reservationsOf(named), ...reservationsOf(other)],
+      });
+      const { stdout } = await data.call("release", name);
+      assert.match(stdout, new RegExp(`^ipclaim/default/${name} released\n`));
+      assert.equal((await data.call("release", "02:00:00:00:00:51", "--dry-run")).code, 0);
+    });
+  }
+
   it("refuses while the claim is bound", async (t) => {
     const bound = { ...claim, binding: bindingTo("mysql-0", "node-a") };
     const data = await folder(t, { claims: [bound] });

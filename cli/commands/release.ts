@@ -14,7 +14,7 @@ import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
-import { addressNamed } from "./address-named.ts";
+import { addressUnlessName } from "./address-named.ts";
 import {
   askedFor,
   busy,
@@ -64,7 +64,7 @@ export const release: Command = {
     const dryRun = args.has("dry-run");
     refuseTwoNamespaces(operand, namespace);
     if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force, dryRun });
-    const address = addressNamed(operand);
+    const address = addressUnlessName(operand);
     const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {
       const { clock, random } = commandContext.io;
       const { store } = backend;
