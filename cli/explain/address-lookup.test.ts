@@ -26,6 +26,13 @@ const own = claimRecord({ binding: bindingTo("mysql-0", "node-a") });
 const others = claimRecord({ namespace: "bank", name: "web", nonce: "n2", addresses: addrs("10.20.0.71") });
 const CUT = { name: "cut", spec: { ranges: [{ cidr: "10.40.0.0/24" }], blockSize: { ipv4: 28 } } };
 
+const NODE = {
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name: "node-a" },
+  status: { addresses: [{ type: "InternalIP", address: "10.40.0.6" }] },
+};
+
 /** As an API server would, that lets nobody see these kinds, nor claims but those of namespace shop. */
 function closed(store: Store, kinds: readonly Kind[]): Store {
   const refuse = () => new BerthError("STORE_READ_ONLY", "no");
@@ -53,7 +60,7 @@ async function found(t: TestContext, address: string, kinds: readonly Kind[]) {
       ...reservationsOf(others),
       reservationRecord("10.20.0.72", { releasedAt: NOW }),
     ],
-    objects: [up],
+    objects: [up, NODE],
   });
   return await withBackend(data.context(), "read", async (backend) => {
     const tenants: Backend = {
@@ -123,6 +130,19 @@ describe("an address, for somebody with rights in one namespace", () => {
       async (address) => (await found(t, address, kinds)).report.state,
     );
     assert.deepEqual(await Promise.all(states), ["gateway", "excluded", "outside"]);
+  });
+
+  it("is not said to be another system's where Berth's own records cannot be read", async (t) => {
+    for (const kinds of [["block"], ["reservation", "block"]] as const) {
+      const { report, words } = await found(t, "10.40.0.5", kinds);
+      assert.deepEqual([report.state, report.pod?.name, report.inUseBy], ["unseen", "plain", undefined]);
+      assert.match(
+        words,
+        /^10\.40\.0\.5 is a pod's, by its own status; what Berth has of it, this user may not/,
+      );
+    }
+    const onNode = await found(t, "10.40.0.6", ["reservation", "block"]);
+    assert.deepEqual([onNode.report.state, onNode.report.inUseBy], ["in-use", "node node-a"]);
   });
 
   it("is held where its reservation may be read and the claim may not, and is never called orphaned", async (t) => {

@@ -225,13 +225,16 @@ function heldBy({ view, place }: Seen, claim: Claim): Holder {
 }
 
 /** Of these the pool alone says that they are so. */
-const BY_POOL: ReadonlySet<AddressState> = new Set(["gateway", "excluded", "outside", "in-use"]);
+const BY_POOL: ReadonlySet<AddressState> = new Set(["gateway", "excluded", "outside"]);
 
-/** What is not seen may be there. */
+/** What is not seen may be there: a pod's address may be Berth's. */
 function unheldAsSeen({ view, hidden = new Set() }: Seen, address: Address): Holder {
   const holder = unheld(view, address);
-  const isSure = hidden.size === 0 || (BY_POOL.has(holder.state) && !hidden.has("pool"));
-  return isSure ? holder : { state: "unseen" };
+  if (hidden.size === 0) return holder;
+  const { kind, namespace = "", name = "" } = view.occupant?.(address) ?? {};
+  if (kind === "pod") return { state: "unseen", used: true, pod: { namespace, name, uid: "" } };
+  const isSure = BY_POOL.has(holder.state) || holder.state === "in-use";
+  return isSure && !hidden.has("pool") ? holder : { state: "unseen" };
 }
 
 /** Longer, if the pod is admitted anew. */
