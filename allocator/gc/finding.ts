@@ -34,8 +34,8 @@ export interface Finding {
     | "shared-cidr" // two nodes have CIDRs that share addresses (cli/explain/shared-node-cidrs.ts)
     | "not-installed" // no webhook configuration or agents of Berth's (cli/explain/installation.ts)
     | "fenced-ready" // a node that is fenced and well (cli/explain/installation.ts)
-    | "no-node" // a pool that no node is of (cli/explain/pools-for-nobody.ts)
-    | "closed" // a pool that is open to no namespace, or not to one whose claims have addresses of it (the same)
+    | "no-node" // a pool that no node is of, while claims of pods have addresses of it (cli/explain/pools-for-nobody.ts)
+    | "closed" // a pool that is not open to a namespace whose claims have addresses of it (the same)
     | "two-holders" // as in-use, and a claim has the address too
     | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
   readonly subject: string;

@@ -109,7 +109,7 @@ async function findAround(
   const others = await ofOthers(all, pods, backend);
   const records = all.blocks.map(({ record }) => record);
   const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];
-  const forNobody = await poolsForNobody({ pools: poolsOf(all), reservations: all.reservations }, backend);
+  const forNobody = await poolsForNobody({ ...all, pools: poolsOf(all) }, backend);
   const isCluster = backend.place === "cluster";
   const parts = isCluster ? await missingParts(backend.world) : [];
   const fenced = isCluster ? await fencedAndReady(backend.world) : [];

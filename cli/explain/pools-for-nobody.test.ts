@@ -3,9 +3,12 @@ import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
 import {
   addrs,
+  bindingTo,
   claimRecord,
   DB_POOL,
   granted,
@@ -38,27 +41,35 @@ function clusterOf(rack: string, namespaces: Readonly<Record<string, string>> | 
   return { place: "cluster", world: { each } } as unknown as Pick<Backend, "place" | "world">;
 }
 
+const claims = ["a", "b", "c", "d"].map((name, n) =>
+  claimRecord({ namespace: "bank", name, nonce: name, addresses: addrs(`10.20.0.${70 + n}`) }),
+);
+const held = claims.flatMap((claim) => reservationsOf(claim));
+
+interface Held {
+  readonly claims?: readonly Claim[];
+  readonly reservations?: readonly Reservation[];
+}
+
 async function foundOf(
   spec: Partial<PoolSpec>,
   backend: Pick<Backend, "place" | "world">,
-  reservations = [] as ReturnType<typeof reservationsOf>,
+  { claims: some = claims, reservations = held }: Held = {},
 ) {
   const pools = [parsed(poolRecord("db", "10.20.0.0/24", spec))];
   const stored = reservations.map((record) => storedAs("reservation", record));
-  const { findings, isPart } = await poolsForNobody({ pools, reservations: stored }, backend);
+  const records = { pools, claims: some.map((one) => storedAs("claim", one)), reservations: stored };
+  const { findings, isPart } = await poolsForNobody(records, backend);
   return {
     isPart,
     findings: findings.map(({ kind, subject, message }) => [kind, subject, message] as const),
   };
 }
 
-const claims = ["a", "b", "c", "d"].map((name, n) =>
-  claimRecord({ namespace: "bank", name, nonce: name, addresses: addrs(`10.20.0.${70 + n}`) }),
-);
-const held = claims.flatMap((claim) => reservationsOf(claim));
+const NONE: Held = { claims: [], reservations: [] };
 
 describe("pools that nobody can use", () => {
-  it("are those that no node is of", async () => {
+  it("are those that no node is of, while claims have addresses of them", async () => {
     assert.deepEqual(await foundOf({ nodeSelector: RACK }, clusterOf("1", {})), {
       isPart: false,
       findings: [
@@ -75,36 +86,41 @@ describe("pools that nobody can use", () => {
       [{ nodeSelector: RACK, disabled: true }, "1"],
     ] as const)
       assert.deepEqual((await foundOf(spec, clusterOf(rack, {}))).findings, []);
-    const nodeCIDRs = { use: "PodCIDR", blockSize: { ipv4: 26 } } as const;
-    const [found] = (await foundOf({ nodeSelector: RACK, nodeCIDRs }, clusterOf("1", {}))).findings;
-    assert.match(found?.[2] ?? "", /: no node gets a CIDR of it until one has$/);
   });
 
-  it("are those that are open to no namespace", async () => {
-    const { findings } = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", { bank: "bank" }));
-    assert.deepEqual(findings, [
-      [
-        "closed",
-        "db",
-        "pool db is open to no namespace: none has the labels of its spec.namespaceSelector, so that no pod gets an address of it",
-      ],
-    ]);
-    const open = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", { shop: "shop" }));
-    assert.deepEqual(open.findings, []);
+  it("are not those that wait for nodes or namespaces which come later", async () => {
+    const space = clusterOf("1", { bank: "bank" });
+    const nodeCIDRs = { use: "PodCIDR", blockSize: { ipv4: 26 } } as const;
+    for (const spec of [
+      { nodeSelector: RACK },
+      { nodeSelector: RACK, nodeCIDRs },
+      { namespaceSelector: SHOP },
+    ] as const)
+      assert.deepEqual(await foundOf(spec, space, NONE), { findings: [], isPart: false });
+    const retained = claims.map((one) => ({ ...one, retained: { since: 1, because: "scaled" } }) as const);
+    const byHand = claims.map((one) => ({ ...one, handMade: true }));
+    for (const some of [retained, byHand])
+      assert.deepEqual((await foundOf({ nodeSelector: RACK }, space, { claims: some })).findings, []);
+    const [first, ...rest] = byHand;
+    const bound = first && { ...first, binding: bindingTo("a", "node-a") };
+    const found = await foundOf({ nodeSelector: RACK }, space, { claims: bound ? [bound, ...rest] : [] });
+    assert.equal(found.findings.length, 1);
   });
 
   it("are those that are closed to who has addresses of them", async () => {
     const namespaces = { shop: "shop", bank: "bank" };
-    const { findings } = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", namespaces), held);
+    const { findings } = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", namespaces));
     assert.equal(findings.length, 1);
     assert.match(
       findings[0]?.[2] ?? "",
       /^pool db is not open to the namespaces of 4 claims that have addresses of it \(bank\/a, bank\/b, bank\/c and 1 more\): each is kept while its pod runs, /,
     );
-    const gone = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", { shop: "shop" }), held);
+    const gone = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", { shop: "shop" }));
     assert.deepEqual(gone.findings, [], "a namespace that is gone takes its claims along");
     const cooling = held.map((one) => ({ ...one, releasedAt: 1 }));
-    const left = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", namespaces), cooling);
+    const left = await foundOf({ namespaceSelector: SHOP }, clusterOf("1", namespaces), {
+      reservations: cooling,
+    });
     assert.deepEqual(left.findings, []);
   });
 
@@ -112,7 +128,11 @@ describe("pools that nobody can use", () => {
     const hidden = clusterOf("1", "hidden");
     for (const spec of [{ nodeSelector: RACK }, { namespaceSelector: SHOP }])
       assert.deepEqual(await foundOf(spec, hidden), { findings: [], isPart: true });
-    assert.equal((await foundOf({}, hidden)).isPart, false, "nothing had to be looked at");
+    for (const [spec, some] of [
+      [{}, {}],
+      [{ nodeSelector: RACK, namespaceSelector: SHOP }, NONE],
+    ] as const)
+      assert.equal((await foundOf(spec, hidden, some)).isPart, false, "nothing had to be looked at");
   });
 
   it("are told by check, on one host too", async (t: TestContext) => {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools that no node is of, and pools that are closed to who would have their addresses.
+// Pools that keep claims from addresses that they have: no node is of them, or they are closed to their namespaces. A pool that
+// nobody has anything of may wait for nodes or namespaces that come later, and is not told of.
 
 import { counted } from "../../allocator/base/counted.ts";
 import { listed } from "../../allocator/base/listed.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
 import { type Finding, pending } from "../../allocator/gc/finding.ts";
-import { claimKey } from "../../allocator/model/claim.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { withoutNodeNow } from "../../allocator/planning/node-fit.ts";
 import { matches } from "../../allocator/pool/label-selector.ts";
-import { servesPods } from "../../allocator/pool/node-cidrs.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend } from "../backend/backend.ts";
@@ -18,7 +18,21 @@ import { nodesNow } from "./nodes-now.ts";
 
 interface Records {
   readonly pools: readonly Pool[];
+  readonly claims: readonly Stored<"claim">[];
   readonly reservations: readonly Stored<"reservation">[];
+}
+
+/** Of those that take new reservations, the ones that claims have addresses of. */
+interface PoolInUse {
+  readonly pool: Pool;
+  /** claim key -> its holder */
+  readonly holders: ReadonlyMap<string, Holder>;
+}
+
+interface Holder {
+  readonly namespace: string;
+  /** Its pod is there, or may come at any time. */
+  readonly hasPod: boolean;
 }
 
 interface Found {
@@ -29,33 +43,56 @@ interface Found {
 
 const NAMED = 3;
 
-/** Of pools that take new reservations. Labels of pods, and rights of service accounts, are not looked at. */
+/** Labels of pods, and rights of service accounts, are not looked at. */
 export async function poolsForNobody(
-  { pools, reservations }: Records,
+  records: Records,
   backend: Pick<Backend, "place" | "world">,
 ): Promise<Found> {
-  const open = pools.filter(({ disabled }) => !disabled);
-  const withoutNode = await nodeless(open, backend);
-  const closed = await closedOf({ pools: open, reservations }, backend);
+  const used = inUse(records);
+  const withoutNode = await nodeless(used, backend);
+  const closed = await closedOf(used, backend);
   return {
     findings: [...(withoutNode ?? []), ...(closed ?? [])],
     isPart: withoutNode === undefined || closed === undefined,
   };
 }
 
+function inUse({ pools, claims, reservations }: Records): readonly PoolInUse[] {
+  const selecting = pools.filter(
+    ({ disabled, spec }) => !disabled && (spec.nodeSelector ?? spec.namespaceSelector) !== undefined,
+  );
+  if (selecting.length === 0) return [];
+  const withPod = new Set(claims.flatMap(({ key, record }) => (hasPod(record) ? [key] : [])));
+  const holders = new Map(selecting.map(({ name }) => [name, new Map<string, Holder>()]));
+  for (const { record } of reservations) {
+    if (record.releasedAt !== undefined) continue;
+    const key = claimKey(record.claim);
+    holders.get(record.pool)?.set(key, { namespace: record.claim.namespace, hasPod: withPod.has(key) });
+  }
+  return selecting.flatMap((pool) => {
+    const some = holders.get(pool.name) ?? new Map<string, Holder>();
+    return some.size === 0 ? [] : [{ pool, holders: some }];
+  });
+}
+
+/** One that is retained, or that a person made, is kept without a pod, and nodes may be gone meanwhile. */
+function hasPod({ retained, handMade, binding }: Claim): boolean {
+  return retained === undefined && (handMade !== true || binding !== undefined);
+}
+
 /** On hosts without Kubernetes there are no Nodes to select. Undefined: this user may not list them. */
 async function nodeless(
-  pools: readonly Pool[],
+  used: readonly PoolInUse[],
   backend: Pick<Backend, "place" | "world">,
 ): Promise<readonly Finding[] | undefined> {
-  const selecting = pools.filter(({ spec }) => spec.nodeSelector !== undefined);
+  const selecting = used.filter(
+    ({ pool, holders }) => pool.spec.nodeSelector !== undefined && holders.values().some((one) => one.hasPod),
+  );
   if (selecting.length === 0 || backend.place !== "cluster") return [];
   const nodes = await nodesNow(backend);
   if (nodes === undefined) return undefined;
-  return selecting.flatMap((pool) => {
-    const then = servesPods(pool)
-      ? "a pod with an address of it stays Pending until one has"
-      : "no node gets a CIDR of it until one has";
+  return selecting.flatMap(({ pool }) => {
+    const then = "a pod with an address of it stays Pending until one has";
     const words = withoutNodeNow({ known: () => nodes }, [pool], then);
     return words === undefined ? [] : [pending("no-node", pool.name, words)];
   });
@@ -63,21 +100,19 @@ async function nodeless(
 
 /** Undefined: this user may not read namespaces. */
 async function closedOf(
-  { pools, reservations }: Records,
+  used: readonly PoolInUse[],
   { place, world }: Pick<Backend, "place" | "world">,
 ): Promise<readonly Finding[] | undefined> {
-  const selecting = pools.filter((pool) => pool.spec.namespaceSelector !== undefined && servesPods(pool));
+  const selecting = used.filter(({ pool }) => pool.spec.namespaceSelector !== undefined);
   if (selecting.length === 0) return [];
   return await ifAllowed(async () => {
     const all = place === "cluster" ? await namespacesIn(world) : undefined;
     const labels = async (name: string) =>
       all === undefined ? (await namespaceOf(world, name)).labels : all.get(name);
     const findings: Finding[] = [];
-    for (const pool of selecting) {
-      const some = await shutOut(pool, reservations, labels);
-      if (some.length > 0) findings.push(closedTo(pool, some));
-      else if (all?.values().every((one) => !matches(pool.spec.namespaceSelector, one)) === true)
-        findings.push(pending("closed", pool.name, openToNone(pool)));
+    for (const one of selecting) {
+      const some = await shutOut(one, labels);
+      if (some.length > 0) findings.push(closedTo(one.pool, some));
     }
     return findings;
   });
@@ -91,16 +126,11 @@ async function namespacesIn(world: Backend["world"]): Promise<ReadonlyMap<string
 
 /** Claims with addresses of the pool in namespaces that it is not open to; those of a namespace that is gone go by themselves. */
 async function shutOut(
-  { name, spec }: Pool,
-  reservations: Records["reservations"],
+  { pool: { spec }, holders }: PoolInUse,
   labelsOf: (namespace: string) => Promise<Labels | undefined>,
 ): Promise<readonly string[]> {
-  const keys = new Map<string, string>(); // claim -> its namespace
-  for (const { record } of reservations)
-    if (record.pool === name && record.releasedAt === undefined)
-      keys.set(claimKey(record.claim), record.claim.namespace);
   const closed: string[] = [];
-  for (const [namespace, claims] of Map.groupBy(keys, ([, one]) => one)) {
+  for (const [namespace, claims] of Map.groupBy(holders, ([, one]) => one.namespace)) {
     const labels = await labelsOf(namespace);
     if (labels !== undefined && !matches(spec.namespaceSelector, labels))
       closed.push(...claims.map(([key]) => key));
@@ -112,8 +142,4 @@ function closedTo({ name }: Pool, claims: readonly string[]): Finding {
   const many = counted(claims.length, "claim that has", "claims that have");
   const words = `pool ${name} is not open to the namespaces of ${many} addresses of it (${listed(claims, NAMED)}): each is kept while its pod runs, and the next pod of it is refused; release them, or open the pool to them (spec.namespaceSelector)`;
   return pending("closed", name, words);
-}
-
-function openToNone({ name }: Pool): string {
-  return `pool ${name} is open to no namespace: none has the labels of its spec.namespaceSelector, so that no pod gets an address of it`;
 }
