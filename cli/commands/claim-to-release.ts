@@ -208,7 +208,10 @@ export interface PodsWithoutClaim {
   readonly asking: readonly string[];
 }
 
-export async function podsWithout(claim: Claim, backend: Backend): Promise<PodsWithoutClaim | undefined> {
+export async function podsWithout(
+  claim: Claim,
+  backend: Pick<Backend, "world" | "place">,
+): Promise<PodsWithoutClaim | undefined> {
   const pods = await podsOf(claim, backend.world);
   if (pods === undefined) return undefined;
   const asking = await askingAnew(pods, claim.namespace, backend);
@@ -240,27 +243,34 @@ export async function stillWanted(
 /** What becomes of the pods of a claim that is gone, and whose addresses the successor has, if one is named. */
 export function warnOfPods(
   io: Pick<Io, "stderr">,
-  { namespace }: ClaimKey,
+  claim: ClaimKey,
   pods: PodsWithoutClaim | undefined,
   successor?: string,
 ): void {
-  if (pods === undefined) {
-    const words = `the pods of namespace ${namespace} may not be read: if one asks for this claim, Berth makes it again; another one that was admitted with it cannot start`;
-    reportWarning(io, words);
-  }
-  const { lost, asking } = pods ?? { lost: [], asking: [] };
-  for (const pod of successor === undefined ? asking : []) {
-    const words = `pod ${namespace}/${pod} is there and asks for it: Berth makes the claim again, with these addresses if nobody else has them; delete the pod to free them`;
-    reportWarning(io, words);
-  }
+  for (const words of wordsOfPods(claim, pods, successor)) reportWarning(io, words);
+}
+
+/** The same in words. */
+export function wordsOfPods(
+  { namespace }: ClaimKey,
+  pods: PodsWithoutClaim | undefined,
+  successor?: string,
+): readonly string[] {
+  if (pods === undefined)
+    return [
+      `the pods of namespace ${namespace} may not be read: if one asks for this claim, Berth makes it again; another one that was admitted with it cannot start`,
+    ];
+  const { lost, asking } = pods;
   const advice =
     successor === undefined
       ? "create it anew"
       : `its addresses are ${successor}'s now: delete it, or create it anew with other addresses`;
-  for (const pod of successor === undefined ? lost : [...lost, ...asking]) {
-    reportWarning(
-      io,
-      `pod ${namespace}/${pod} was admitted with this claim and cannot start without it; ${advice}`,
-    );
-  }
+  const again = (successor === undefined ? asking : []).map(
+    (pod) =>
+      `pod ${namespace}/${pod} is there and asks for it: Berth makes the claim again, with these addresses if nobody else has them; delete the pod to free them`,
+  );
+  const without = (successor === undefined ? lost : [...lost, ...asking]).map(
+    (pod) => `pod ${namespace}/${pod} was admitted with this claim and cannot start without it; ${advice}`,
+  );
+  return [...again, ...without];
 }

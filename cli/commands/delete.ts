@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { claimKey } from "../../allocator/model/claim.ts";
 import { readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
 import { keysOfOperands, placeOf, type SubjectKey, titleOf } from "../apply/object-ref.ts";
@@ -18,6 +19,7 @@ import {
   WAIT,
   waitMsOf,
 } from "../terminal/flags.ts";
+import { podsWithout, stillWanted, wordsOfPods } from "./claim-to-release.ts";
 import { withReviews } from "./reviews.ts";
 
 /** `berthctl delete` */
@@ -107,16 +109,17 @@ async function deleteOne(
     reportError(io, `${title}: its name was generated; delete it as pod NAMESPACE/NAME`);
     return 1;
   }
-  const inside = key.kind.kind === "Namespace" ? await contentsOf(target.backend, key.name) : [];
-  const left = inside.filter((content) => !deleted.has(content));
-  if (left.length > 0) {
-    const some = left.slice(0, 3).join(", ");
+  const contents = key.kind.kind === "Namespace" ? await contentsOf(target.backend, key.name) : [];
+  const inside = contents.filter((content) => !deleted.has(content));
+  if (inside.length > 0) {
+    const some = inside.slice(0, 3).join(", ");
     reportError(
       io,
-      `${title}: ${counted(left.length, "object is", "objects are")} still in it, ${some}; delete them first`,
+      `${title}: ${counted(inside.length, "object is", "objects are")} still in it, ${some}; delete them first`,
     );
     return 1;
   }
+  const missed = await missedOf(target.backend, key, deleted);
   const submitted = await deleteObject(target, key);
   if (submitted === undefined) {
     const { listing } = key.kind;
@@ -124,8 +127,28 @@ async function deleteOne(
     reportError(io, `${title}: there is none${advice}`);
     return 1;
   }
-  if (submitted.kind === "done") deleted.add(title);
-  return reportSubmitted(io, title, submitted, { dryRun: target.dryRun });
+  if (submitted.kind === "refused") return reportSubmitted(io, title, submitted, { dryRun: target.dryRun });
+  deleted.add(title);
+  const warnings = [...submitted.warnings, ...missed];
+  return reportSubmitted(io, title, { ...submitted, warnings }, { dryRun: target.dryRun });
+}
+
+/** Who wants the claim still, as `release` says it; what is deleted with it wants nothing. */
+async function missedOf(
+  { store, admitted }: EmbeddedBackend,
+  { kind, namespace, name }: SubjectKey,
+  deleted: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  if (kind.kind !== "IPClaim") return [];
+  const claim = (await store.get("claim", claimKey({ namespace, name })))?.record;
+  if (claim === undefined) return [];
+  const stays = (of: string, one: string) => !deleted.has(`${of.toLowerCase()}/${namespace}/${one}`);
+  const around = { world: admitted, place: "data" } as const;
+  const { lost = [] } = (await podsWithout(claim, around)) ?? {};
+  const pods = { lost: lost.filter((pod) => stays("Pod", pod)), asking: [] };
+  const { identity } = claim;
+  const wanted = stays(identity.kind, identity.name) ? await stillWanted(claim, around) : undefined;
+  return [...wordsOfPods(claim, pods), ...(wanted === undefined ? [] : [wanted])];
 }
 
 /** A cluster deletes what is in a namespace along with it; here nothing is deleted that was not named. */
