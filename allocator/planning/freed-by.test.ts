@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { bindingTo, claimRecord } from "../../test/support/fixtures.ts";
+import { attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
 import type { Claim } from "../model/claim.ts";
+import { describeHolder } from "../model/container-claim.ts";
 import { freedBy } from "./freed-by.ts";
 
 const RELEASE = "berthctl release shop/x";
@@ -24,6 +25,20 @@ describe("what frees an address that a claim has", () => {
       assert.equal(freedBy(claimRecord(claim), "shop/x"), `${words}, and if its claim stays: ${RELEASE}`);
     });
   }
+
+  it("is the end of a container of hosts that share an etcd, which no pod is", () => {
+    const containerID = "3F0d9b6e1c5a77aa";
+    const name = "c-3f0d9b6e1c5a-eth0-0123456789abcdef";
+    const attachment = attachmentOf(name, { containerID, interface: "eth0", node: "host-a", podUID: "" });
+    const its = claimRecord({ ...identity("Pod", { name }), name, status: { attachment } });
+    assert.match(freedBy(its, "default/x"), /^stop container 3F0d9b6e1c5a on host host-a, and if its claim/);
+    assert.equal(describeHolder(its), "container 3F0d9b6e1c5a, eth0");
+    for (const over of [{ podUID: "u1" }, { containerID: "another" }, { interface: "net1" }]) {
+      const claim = { ...its, status: { attachment: { ...attachment, ...over } } };
+      assert.match(freedBy(claim, "default/x"), /^delete pod c-3f0d9b6e1c5a-eth0-/);
+      assert.equal(describeHolder(claim), `Pod ${name}`);
+    }
+  });
 
   it("is its release where nothing makes it again", () => {
     const retained = { since: 1, because: "scaled" } as const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Claim } from "../model/claim.ts";
+import { namingContainer, SHOWN_OF_ID } from "../model/container-claim.ts";
 import { isAnonymous } from "../model/identity.ts";
 
 /** What frees a claim's addresses, in words. One that is released while its pod or workload is there is made again. */
@@ -11,7 +12,11 @@ export function freedBy(claim: Claim | undefined, key: string): string {
   return `${endOf(claim)}, and if its claim stays: ${release}`;
 }
 
-function endOf({ name: claim, identity, binding }: Claim): string {
+function endOf(owned: Claim): string {
+  const { name: claim, identity, binding } = owned;
+  const container = namingContainer(owned);
+  if (container !== undefined)
+    return `stop container ${container.containerID.slice(0, SHOWN_OF_ID)} on host ${container.node}`;
   const { kind, name, slot } = identity;
   if (slot !== undefined) return `take it out of the list of ${kind} ${name}`;
   if (kind === "StatefulSet" || kind === "CloneSet") return `scale ${kind} ${name} down`;

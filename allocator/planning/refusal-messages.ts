@@ -9,7 +9,7 @@ import { freeNeighbours } from "../ip/free-address.ts";
 import { refuseAddress } from "../ip/mac.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
-import { describeIdentity } from "../model/identity.ts";
+import { describeHolder } from "../model/container-claim.ts";
 import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { servesPods } from "../pool/node-cidrs.ts";
@@ -94,7 +94,7 @@ function heldAs(
     cooldownMs,
   }: { readonly claim: Claim | undefined; readonly key: string; readonly cooldownMs: number },
 ): { how: string; next: string } {
-  const whose = claim === undefined ? key : `${key} (${describeIdentity(claim.identity)})`;
+  const whose = claim === undefined ? key : `${key} (${describeHolder(claim)})`;
   if (found.releasedAt !== undefined) {
     const next = `this one after ${timeOf(found.releasedAt + cooldownMs, cooldownMs)}`;
     return { how: `was given back by ${key} and is cooling down`, next };

@@ -2,11 +2,10 @@
 // Hosts that share an etcd have containers and no pods: the name that a claim was given for one says little by itself.
 
 import type { Claim } from "../../allocator/model/claim.ts";
+import { SHOWN_OF_ID } from "../../allocator/model/container-claim.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Backend } from "./backend.ts";
 
-/** As much of a container's id as tools show. */
-export const SHOWN_OF_ID = 12;
 /** What an agent, or an import, calls the claim of a container whose runtime says no name: its id, its interface, a hash. */
 const OF_CONTAINER = /^c-(.*)-[0-9a-f]{16}(?:-[0-9a-f-]+)?$/;
 const ID_AND_INTERFACE = /^([0-9a-z]{12})-(.*)$/;

@@ -2,13 +2,17 @@
 // What is said of a container of hosts that share an etcd, whose claim has a name that was made for it.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import {
+  addr,
   attachmentOf,
   bindingTo,
   claimRecord,
   DB_POOL,
+  parsed,
   reservationsOf,
+  viewOf,
 } from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
@@ -75,5 +79,17 @@ describe("a container of hosts that share an etcd", () => {
         /is bound to container e3f0c1d2a4b5 on host host-a, whose sandbox may be alive; stop the container first, or use --force/,
       );
     });
+  });
+
+  it("is named so to whoever asks for its address, with what frees that", () => {
+    const [reservation] = reservationsOf(claim);
+    const view = viewOf({ pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim) });
+    const { message } = addressTaken(view, parsed(DB_POOL), addr("10.20.0.70"), reservation);
+    assert.match(
+      message,
+      /^address 10\.20\.0\.70 in pool "db" is held by default\/c-e3f0c1d2a4b5-eth0-[0-9a-f]{16} /,
+    );
+    assert.match(message, / \(container e3f0c1d2a4b5, eth0\); free nearby: /);
+    assert.match(message, /; or stop container e3f0c1d2a4b5 on host host-a, and if its claim stays: /);
   });
 });

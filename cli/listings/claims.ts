@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
+import { SHOWN_OF_ID } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
-import { describeOwner, SHOWN_OF_ID } from "../backend/container-words.ts";
+import { describeOwner } from "../backend/container-words.ts";
 import { describePhase } from "../backend/phase.ts";
 import { ageOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";

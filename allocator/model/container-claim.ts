@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts that share an etcd have containers and no pods. A container whose runtime says no name has a claim with a name that was made for it.
+
+import type { Claim, ClaimAttachment } from "./claim.ts";
+import { describeIdentity } from "./identity.ts";
+
+/** As much of a container's id as tools show. */
+export const SHOWN_OF_ID = 12;
+/** 64 bits: what differs in one character only has another one. */
+const HASH_LENGTH = 16;
+
+/** The name of the claim of one interface of one container; `hash`: of all that tells it from others. */
+export function claimNameOf(
+  container: Pick<ClaimAttachment, "containerID" | "interface">,
+  hash: string,
+): string {
+  const { containerID, interface: name } = container;
+  const shown = `${containerID.slice(0, SHOWN_OF_ID)}-${name}`.toLowerCase().replaceAll(/[^a-z0-9-]+/g, "-");
+  return `c-${shown}-${hash.slice(0, HASH_LENGTH)}`;
+}
+
+/** The container that the claim is named after and that has it, or had it last. No pod is called after its own sandbox. */
+export function namingContainer({
+  name,
+  status: { attachment },
+}: Pick<Claim, "name" | "status">): ClaimAttachment | undefined {
+  if (attachment === undefined || attachment.podUID !== "") return undefined;
+  const hash = name.slice(-HASH_LENGTH);
+  const isNamedSo = /^[0-9a-f]{16}$/.test(hash) && name === claimNameOf(attachment, hash);
+  return isNamedSo ? attachment : undefined;
+}
+
+/** Whom the claim is for, by the claim alone: "Pod mysql-0", "container 3f0d9b6e1c5a, eth0". */
+export function describeHolder(claim: Pick<Claim, "name" | "identity" | "status">): string {
+  const container = namingContainer(claim);
+  return container === undefined
+    ? describeIdentity(claim.identity)
+    : `container ${container.containerID.slice(0, SHOWN_OF_ID)}, ${container.interface}`;
+}
