@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
-import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
+import type { Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
 import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
-import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import { FIRST_INTERFACE } from "../../../../allocator/model/interfaces.ts";
-import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { RecordOf } from "../../journal/runtime-records.ts";
 import { changed, NO_CLAIM, requestMismatch, resultOf, serves, throwIfCancelled } from "../claim-result.ts";
@@ -20,38 +18,21 @@ import type {
   SandboxEnd,
   SandboxNotice,
 } from "../claim-source.ts";
-import { within } from "../deadline.ts";
 import { ClaimInterfaces } from "./claim-interfaces.ts";
-import { BINDING_MS, lookUpClaim, type Unasked } from "./claim-lookup.ts";
+import { ClaimSearch, type ClaimSearchOptions } from "./claim-search.ts";
 import { type Holder, isNews, needs } from "./holder.ts";
-import { isKeptFor, isPastReview, notReviewed } from "./kept-claim.ts";
-import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
 import type { RecordedSandboxes } from "./recorded-sandboxes.ts";
 import type { StatusWriter } from "./status-writer.ts";
 
-interface NodeClaimsOptions {
-  /** This node's name. */
-  readonly node: string;
-  readonly view: NodeCache;
+interface NodeClaimsOptions extends Omit<ClaimSearchOptions, "interfaceOf"> {
   readonly reports: StatusWriter;
-  /** A pod as the API server has it at this moment. Throws BerthError when it cannot know. */
-  readonly livePod: (pod: PodName) => Promise<NodePod | undefined>;
   /** Has the claim checked after that time, by `settle` and `report`. */
   readonly checkAfter: (claim: string, afterMs: number) => void;
-  readonly clock: Clock;
   readonly log: Logger;
   /** Whether the runtime has a record of its own of an attachment; absent: it has none. */
   readonly recordOf?: RecordOf;
   /** What the runtime knew at the start; absent: nothing. */
   readonly recorded?: Pick<RecordedSandboxes, "of" | "journalled" | "unreadable">;
-  /** Which requests in other systems' words are for Berth; `all` of them if absent. */
-  readonly dialects?: Dialects;
-  /** Whether pods that ask for nothing are served out of blocks of the pool; absent: of none. */
-  readonly hasBlocks?: (pool: string) => boolean;
-  /** Every pool that there is; undefined: not all are known. */
-  readonly allPools?: () => readonly Pool[] | undefined;
-  /** A claim as the store has it, where pods may come to be without a review; absent: every pod that is to be reviewed was. */
-  readonly storedClaim?: (claim: string) => Promise<Stored<"claim"> | undefined>;
 }
 
 /** After the answer, which must not wait for it. */
@@ -69,6 +50,7 @@ export class NodeClaims implements ClaimSource {
   readonly #options: NodeClaimsOptions;
   readonly #holders = new Map<string, Holder>(); // claim -> its last sandbox
   readonly #interfaces: ClaimInterfaces;
+  readonly #search: ClaimSearch;
 
   constructor(options: NodeClaimsOptions) {
     this.#options = options;
@@ -79,38 +61,14 @@ export class NodeClaims implements ClaimSource {
       holderOf,
       checkSoon: (claim) => checkAfter(claim, REPORT_MS),
     });
+    this.#search = new ClaimSearch({
+      ...options,
+      interfaceOf: (claim, request) => this.#interfaces.has(claim, request),
+    });
   }
 
   async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
-    const found = await this.#searchFor(request, signal);
-    return found.kind === "unasked" ? await this.#unlessKept(request, signal) : found;
-  }
-
-  async #searchFor(
-    request: AttachRequest,
-    signal: AbortSignal,
-  ): Promise<ClaimMatch | NoClaim | Refusal | Unasked> {
-    const found = this.#search(request);
-    if (found.kind !== "wait") return found;
-    const { view } = this.#options;
-    if (!view.isSynced) await this.#await(request.pod, signal, () => view.isSynced);
-    // Only from here on can it be seen what is missing, and all the time for it begins.
-    if (view.isSynced) await this.#await(request.pod, signal, () => this.#search(request).kind !== "wait");
-    const last = this.#search(request);
-    return last.kind === "wait" ? last.giveUp() : last;
-  }
-
-  /** The review that would have told the pod of a claim may have been left out: then the store says whether there is one. */
-  async #unlessKept(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
-    const { view, livePod, storedClaim } = this.#options;
-    // one that has its address anyway does not depend on the API server
-    if (storedClaim === undefined || isPastReview(view.pod(request.pod))) return NO_CLAIM;
-    const kept = (await storedClaim(podKey(request.pod)))?.record;
-    if (kept === undefined || !isKeptFor(request, kept)) return NO_CLAIM;
-    if (isPastReview(view.pod(request.pod) ?? (await livePod(request.pod)))) return NO_CLAIM;
-    await this.#await(request.pod, signal, () => view.isSynced && this.#search(request).kind !== "unasked");
-    const last = await this.#searchFor(request, signal);
-    return last.kind === "unasked" ? notReviewed(request, kept) : last;
+    return await this.#search.find(request, signal);
   }
 
   async attach(
@@ -242,19 +200,6 @@ export class NodeClaims implements ClaimSource {
     if (holder?.live !== true) return;
     const { containerID } = holder.attachment;
     log.warn("a sandbox of this node has a claim that was taken from the node", { claim, containerID, node });
-  }
-
-  async #await(pod: PodName, signal: AbortSignal, isOver: () => boolean): Promise<void> {
-    const { view, clock } = this.#options;
-    await within({ ms: BINDING_MS, clock, signals: [signal] }, async (late) => {
-      while (!isOver() && !late.aborted) await view.changed(pod, late);
-    });
-  }
-
-  #search(request: AttachRequest) {
-    const { view, node, dialects = {}, hasBlocks = () => false, allPools = () => undefined } = this.#options;
-    const interfaceOf = (claim: Stored<"claim">) => this.#interfaces.has(claim, request);
-    return lookUpClaim({ view, node, dialects, hasBlocks, allPools, interfaceOf }, request);
   }
 
   /** What the ADD is answered if the claim stands as it is given. */
