@@ -8,7 +8,8 @@ import { openWorld, type World } from "../../test/support/world.ts";
 import { ownedIn } from "../cache/block-index.ts";
 import { fromNumber } from "../ip/address.ts";
 import type { Pool, PoolRecord } from "../pool/pool.ts";
-import { BlockDistributor, type BlockFacts } from "./distributor.ts";
+import type { BlockFacts } from "./block-facts.ts";
+import { BlockDistributor } from "./distributor.ts";
 
 type Over = Partial<PoolRecord["spec"]>;
 

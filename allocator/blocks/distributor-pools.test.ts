@@ -99,8 +99,9 @@ describe("blocks of a pool that cannot be given now", () => {
     );
     let code: "WRITE_REFUSED" | "STORE_UNAVAILABLE" = "WRITE_REFUSED";
     const tried: string[] = [];
+    const clock = new ManualClock();
     await using world = await openWorld({
-      pools,
+      ...{ pools, clock },
       wrap: (store) =>
         altered(store, {
           create: async (kind, record) => {
@@ -125,7 +126,15 @@ describe("blocks of a pool that cannot be given now", () => {
       ["blocks of a pool cannot be given", { pool: "a", error: "a policy refuses it" }],
     ]);
     assert.deepEqual([...blocks.faults], [["a", "a policy refuses it"]], "for an event of the pool");
+    // for some seconds it is not tried again, however many pods come and go
+    tried.length = 0;
+    await blocks.pass();
+    assert.deepEqual([tried, [...blocks.faults]], [[], [["a", "a policy refuses it"]]]);
+    clock.advance(5_000);
+    await blocks.pass();
+    assert.deepEqual(new Set(tried), new Set(["a"]));
     nodes.pods.clear();
+    clock.advance(10_000);
     await blocks.pass();
     assert.deepEqual([...blocks.faults], []);
     nodes.pods.set("node-a", 1);

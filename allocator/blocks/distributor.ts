@@ -11,37 +11,20 @@ import type { Block } from "../model/block.ts";
 import { BlockSpace, blockLength, blocksAhead } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
+import type { BlockFacts } from "./block-facts.ts";
 import { BlockFit } from "./block-fit.ts";
-import {
-  type BlockPlan,
-  blocksToRecall,
-  type NodeNeed,
-  type PoolSituation,
-  planBlocks,
-  withSingles,
-} from "./block-plan.ts";
+import { type BlockPlan, blocksToRecall, type PoolSituation, planBlocks, withSingles } from "./block-plan.ts";
 import { BlockTimes } from "./block-times.ts";
 import { isDrained } from "./drained.ts";
 import { ForeignAddresses } from "./foreign-addresses.ts";
-import { type BlockEvidence, endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
+import { endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant, GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
 import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
+import { PoolFaults } from "./pool-faults.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
 import { blocksToDoubt } from "./stale-use.ts";
 import { UnansweredRequests } from "./unanswered-requests.ts";
 import { UnprovenBlocks } from "./unproven-blocks.ts";
-
-/** What the distributor goes by besides the records. */
-export interface BlockFacts {
-  /** The nodes that may have blocks of the pool now, and what their pods need of it. May be behind. */
-  nodesFor(pool: Pool, family: Family): readonly NodeNeed[];
-  /** What proves that the block may be taken from its node, besides its agent's word: never a cache's word alone. */
-  evidence(block: Stored<"block">): Promise<BlockEvidence | undefined>;
-  /** Whether the pool's nodeSelector has the node; undefined: there is no such node, or it counts as fenced. Absent: nobody knows. */
-  selects?(pool: Pool, node: string): boolean | undefined;
-  /** Agents say of each block that they have it, before they give from it. */
-  readonly areProven?: boolean;
-}
 
 type Deps = Context & {
   readonly view: Pick<
@@ -80,16 +63,21 @@ export class BlockDistributor {
   readonly #fit = new BlockFit();
   readonly #unproven: UnprovenBlocks;
   #foreign = new ForeignAddresses([]);
-  /** Why blocks of a pool could not be given in the last pass, by its name. */
-  readonly faults = new Map<string, string>();
+  readonly #faults: PoolFaults;
   readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#mayWrite = mayWrite;
+    this.#faults = new PoolFaults(context.clock);
     this.#unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
     this.#unanswered = new UnansweredRequests(context.clock, SILENT_MS);
+  }
+
+  /** Why blocks of a pool could not be given in the last pass, by its name. */
+  get faults(): ReadonlyMap<string, string> {
+    return this.#faults.words;
   }
 
   async pass(): Promise<readonly Shortage[]> {
@@ -102,20 +90,25 @@ export class BlockDistributor {
       this.#safely("block cannot be settled", { kind: "block", key: one.key }, () => this.#settle(one)),
     );
     this.#lookAtAll();
-    const before = new Map(this.faults); // the words stay: they may name another block each time
-    this.faults.clear();
-    for (const { name } of this.#context.view.pools()) {
-      // what has become of it meanwhile counts
-      const pool = this.#context.view.pool(name);
-      for (const family of pool?.families ?? []) {
-        if (pool === undefined) continue;
-        const spread = () => this.#spread(pool, family);
-        const tell = (why: string) => void this.faults.set(name, before.get(name) ?? why);
-        const about = { pool: name };
-        const shortage = await this.#safely("blocks of a pool cannot be given", about, spread, tell);
-        if (shortage !== undefined) shortages.push(shortage);
-      }
+    this.#faults.beginPass();
+    for (const { name } of this.#context.view.pools())
+      if (!this.#faults.isResting(name)) shortages.push(...(await this.#spreadAll(name)));
+    return shortages;
+  }
+
+  /** Of all families of the pool, as it is by now. */
+  async #spreadAll(name: string): Promise<readonly Shortage[]> {
+    const pool = this.#context.view.pool(name);
+    const shortages: Shortage[] = [];
+    const tell = (why: string) => this.#faults.met(name, why);
+    for (const family of pool?.families ?? []) {
+      if (pool === undefined) continue;
+      const spread = () => this.#spread(pool, family);
+      const about = { pool: name };
+      const shortage = await this.#safely("blocks of a pool cannot be given", about, spread, tell);
+      if (shortage !== undefined) shortages.push(shortage);
     }
+    this.#faults.tried(name);
     return shortages;
   }
 

@@ -2,21 +2,11 @@
 
 import { BerthError, type FaultCode, isStoreFault, messageOf } from "../base/errors.ts";
 import type { LogFields } from "../base/ports.ts";
+import { Rests } from "../base/rests.ts";
 import type { Context } from "../cache/context.ts";
 
 /** A store that is away answers so, and so does one that is there, of one record that it cannot write. */
 const OF_ONE_PERHAPS: ReadonlySet<FaultCode> = new Set(["STORE_UNAVAILABLE", "TIMED_OUT"]);
-
-/** Less than from one pass to the next: one fault alone may have been any. */
-const FIRST_REST_MS = 5_000;
-/** With the pass that comes after it, as long as what is due may take (invariant 6). */
-const LONGEST_REST_MS = 50_000;
-
-interface Rest {
-  readonly ms: number;
-  /** Monotonic, ms. */
-  readonly until: number;
-}
 
 /**
  * Whose the faults of a pass are. What is wrong with one record says nothing about the next one, whoever made it: a
@@ -25,34 +15,34 @@ interface Rest {
  */
 export class PassFaults {
   readonly #context: Pick<Context, "store" | "view" | "log" | "clock">;
-  readonly #rests = new Map<string, Rest>(); // claim or address -> of one that met a fault
+  /** Of claims and addresses. */
+  readonly #rests: Rests;
   #probe: Promise<boolean> | undefined;
 
   constructor(context: Pick<Context, "store" | "view" | "log" | "clock">) {
     this.#context = context;
+    this.#rests = new Rests(context.clock);
   }
 
   /** Whether a record is left alone for the moment: where nothing can be written, each would be tried in each pass. */
   isResting(key: string): boolean {
-    return this.#context.clock.monotonic() < (this.#rests.get(key)?.until ?? 0);
+    return this.#rests.isResting(key);
   }
 
   /** Nothing was wrong with it. */
   passed(key: string): void {
-    this.#rests.delete(key);
+    this.#rests.end(key);
   }
 
   /** Forgets records that nobody came back to. */
   forgetOld(): void {
-    const before = this.#context.clock.monotonic() - 2 * LONGEST_REST_MS;
-    for (const [key, { until }] of this.#rests) if (until < before) this.#rests.delete(key);
+    this.#rests.forgetOld();
   }
 
   /** Logs a fault of one record; throws one of the store itself, which ends the pass. */
   async passOver(message: string, about: { key: string; fields: LogFields }, error: unknown): Promise<void> {
     if (isStoreFault(error) && !(await this.#isOfOne(error))) throw error;
-    const ms = Math.min(LONGEST_REST_MS, 2 * (this.#rests.get(about.key)?.ms ?? FIRST_REST_MS / 2));
-    this.#rests.set(about.key, { ms, until: this.#context.clock.monotonic() + ms });
+    this.#rests.begin(about.key);
     this.#context.log.error(message, { ...about.fields, error: messageOf(error) });
   }
 

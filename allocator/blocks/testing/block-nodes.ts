@@ -7,8 +7,9 @@ import { fromNumber, parseCidr } from "../../ip/address.ts";
 import { fullInterval, sizeOf } from "../../ip/ip-range.ts";
 import type { PoolRecord } from "../../pool/pool.ts";
 import type { Stored } from "../../store/store.ts";
+import type { BlockFacts } from "../block-facts.ts";
 import type { NodeNeed } from "../block-plan.ts";
-import { BlockDistributor, type BlockFacts } from "../distributor.ts";
+import { BlockDistributor } from "../distributor.ts";
 import type { BlockEvidence } from "../give-back.ts";
 
 /** Nodes and their pods, and what is known of their ends. */
