@@ -4,7 +4,10 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { run } from "../support/process.ts";
-import { BERTHCTL, ENV, folderFor } from "./stack.ts";
+import { ENV, folderFor } from "./stack.ts";
+
+/** Of the checkout, which runs its sources. */
+const BERTHCTL = join(import.meta.dirname, "../../build/berthctl");
 
 describe("the launcher", () => {
   it("finds its program through links, by any name and from anywhere", async (t) => {

@@ -3,12 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { fileURLToPath } from "node:url";
 import { type Ended, run, type Started, start } from "../support/process.ts";
+import { commandFolder } from "../support/programs.ts";
 
-const BUILD = fileURLToPath(new URL("../../build/", import.meta.url));
-export const BERTHCTL = `${BUILD}berthctl`;
-const PLUGIN = `${BUILD}berth`;
+export const BERTHCTL = join(commandFolder(), "berthctl");
+const PLUGIN = join(commandFolder(), "berth");
 /** The launcher is a shell script; nothing else of this process's surroundings is handed on. */
 export const ENV = { PATH: "/usr/bin:/bin" };
 const NETWORK = JSON.stringify({ cniVersion: "1.0.0", name: "net", type: "bridge", ipam: { type: "berth" } });

@@ -93,6 +93,7 @@ export const GROUPS: readonly Group[] = [
     // they wait for half of their time
     concurrency: 3,
     timeoutMs: TEN_MINUTES,
+    globalSetup: PROGRAMS,
   },
   {
     // they kill, fill and load a machine of their own
