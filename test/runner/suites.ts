@@ -31,7 +31,7 @@ const TEN_MINUTES = 600_000;
 const CONTROL_PLANES = "test/api/plane-pool.ts";
 /** Made once, and run in place of the sources. */
 const PROGRAMS = "test/support/programs.ts";
-/** That files share, made once. */
+/** Those, and an image that files share, made once. */
 const IMAGE = "test/image/image-folder.ts";
 
 /** In the order in which a suite has them: what is quick and finds most comes first. */
@@ -85,6 +85,7 @@ export const GROUPS: readonly Group[] = [
     isolation: "process",
     concurrency: 3,
     timeoutMs: 6 * TEN_MINUTES,
+    globalSetup: PROGRAMS,
   },
   {
     name: "host",
