@@ -195,7 +195,7 @@ export class BlockReporter {
     );
   }
 
-  /** Asked back, or long empty while there is room without it. */
+  /** Asked back, of no use as all of it was given back one by one, or long empty while there is room without it. */
   #isDue({ uid, record }: Stored<"block">, space: BlockSpace): boolean {
     const now = this.#options.clock.monotonic();
     const seen = this.#empty.get(uid);
@@ -203,7 +203,7 @@ export class BlockReporter {
       this.#empty.delete(uid);
       return false;
     }
-    if (record.recalledAt !== undefined) return true;
+    if (record.recalledAt !== undefined || space.usable === 0) return true;
     if (seen?.given !== space.given) {
       this.#empty.set(uid, { given: space.given, since: now });
       return false;

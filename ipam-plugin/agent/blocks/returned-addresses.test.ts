@@ -173,6 +173,25 @@ describe("addresses of a block that are given back one by one", () => {
     assert.notEqual(status?.returnedAt, undefined);
   });
 
+  it("are all of it: then the block goes too, unasked, which its node has no use of", async () => {
+    await node.add();
+    await change(FOUR, { recalledAddresses: 4 });
+    for (let n = 0; n < 3; n++) {
+      await reporter.look();
+      await hear();
+    }
+    const statusOf = async () => (await realStore.get("block", FOUR))?.record.status;
+    assert.equal((await statusOf())?.returnedAt, undefined, "one address is a sandbox's");
+    await node.del();
+    await node.clock.advance(60_000);
+    for (let n = 0; n < 3; n++) {
+      await reporter.look();
+      await hear();
+    }
+    assert.equal((await statusOf())?.returnedAddresses?.length, 4);
+    assert.notEqual((await statusOf())?.returnedAt, undefined);
+  });
+
   it("come back to the node as a block of their own, and are of that from then on", async () => {
     await change(FOUR, { recalledAddresses: 1 });
     await reporter.look();
