@@ -244,7 +244,10 @@ export class BlockCluster {
       `${name} alone has blocks`,
       async () => Object.keys(await this.owned()).join() === name || undefined,
       PATIENCE_MS,
-    );
+    ).catch(async (error: unknown) => {
+      const others = (await this.blocks()).filter(({ record }) => record.node !== name);
+      throw new Error(`${String(error)}: ${JSON.stringify(others.map(({ record }) => record))}`);
+    });
   }
 
   /** Ends all pods, and the pools: their blocks come back by themselves, and nothing is left. */
