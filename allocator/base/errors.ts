@@ -127,6 +127,11 @@ export function isStoreFault(error: unknown): boolean {
   return error instanceof BerthError && STORE_FAULTS.has(error.code);
 }
 
+/** What is stored cannot be read: that is there, and says nothing of what else is. */
+export function isCorrupt(error: unknown): error is BerthError {
+  return error instanceof BerthError && error.code === "STATE_CORRUPT";
+}
+
 /** The words of anything thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

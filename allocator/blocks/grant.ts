@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isRefusal } from "../base/errors.ts";
+import { BerthError, isCorrupt, isRefusal } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
@@ -22,15 +22,7 @@ import { closedIn, cutSpace, openIn, singleOf } from "../pool/blocks.ts";
 import { type Pool, parseStoredPool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
-import {
-  isCorrupt,
-  listing,
-  MOST_READS,
-  type Reader,
-  readerFor,
-  readerOf,
-  takenFrom,
-} from "./reserved-reader.ts";
+import { listing, MOST_READS, type Reader, readerFor, readerOf, takenFrom } from "./reserved-reader.ts";
 
 type StoreContext = Pick<Context, "store"> & { readonly view?: Pick<RecordReader, "occupants"> };
 

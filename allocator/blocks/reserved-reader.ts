@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isRefusal } from "../base/errors.ts";
+import { isCorrupt, isRefusal } from "../base/errors.ts";
 import { type Cidr, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { type Interval, numbersOf, sizeOf } from "../ip/ip-range.ts";
@@ -100,8 +100,4 @@ async function isReserved(store: Store, family: Family, n: bigint): Promise<bool
     if (isCorrupt(error)) return true;
     throw error;
   }
-}
-
-export function isCorrupt(error: unknown): boolean {
-  return error instanceof BerthError && error.code === "STATE_CORRUPT";
 }

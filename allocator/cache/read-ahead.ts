@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../base/errors.ts";
+import { isCorrupt } from "../base/errors.ts";
 import type { Kind, Store, Stored } from "../store/store.ts";
 
 /** What a decision that writes nothing needs of the store. */
@@ -117,7 +117,7 @@ class Known implements Reading {
       const all = await (this.#store.listAtOnce?.("claim", namespace) ?? this.#firstOf(namespace));
       return all && new Map(all.map((stored) => [stored.key, stored]));
     } catch (error) {
-      if (error instanceof BerthError && error.code === "STATE_CORRUPT") return undefined;
+      if (isCorrupt(error)) return undefined;
       throw error;
     }
   }

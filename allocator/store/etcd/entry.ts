@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError, messageOf } from "../../base/errors.ts";
+import { BerthError, isCorrupt, messageOf } from "../../base/errors.ts";
 import { decodeRecord, encodeRecord } from "../codec.ts";
 import type { Kind, Records, Stored } from "../store.ts";
 import { LONGEST_MESSAGE } from "./grpc-frames.ts";
@@ -77,7 +77,7 @@ export function readable<T>(read: () => T, report: (fault: BerthError) => void):
   try {
     return read();
   } catch (error) {
-    if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
+    if (!isCorrupt(error)) throw error;
     report(error);
     return undefined;
   }

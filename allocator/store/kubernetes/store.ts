@@ -5,7 +5,7 @@ import type { Connection } from "../../../kube/api/connection.ts";
 import type { KubeItem, ObjectName } from "../../../kube/api/resource.ts";
 import { listAndWatch } from "../../../kube/watch/list-watch.ts";
 import type { WatchMetrics } from "../../../kube/watch/watch-metrics.ts";
-import { BerthError } from "../../base/errors.ts";
+import { BerthError, isCorrupt } from "../../base/errors.ts";
 import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
@@ -225,7 +225,7 @@ class KubernetesStore implements Store {
     try {
       return storedOf(kind, item);
     } catch (error) {
-      if (!(error instanceof BerthError) || error.code !== "STATE_CORRUPT") throw error;
+      if (!isCorrupt(error)) throw error;
       this.#deps.log.error("record cannot be read and is passed over", {
         kind,
         key: error.details["key"],

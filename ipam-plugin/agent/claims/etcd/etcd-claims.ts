@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError, messageOf, type Refusal } from "../../../../allocator/base/errors.ts";
+import { BerthError, isCorrupt, messageOf, type Refusal } from "../../../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import type { ClaimAttachment } from "../../../../allocator/model/claim.ts";
@@ -138,7 +138,7 @@ export class EtcdClaims implements ClaimSource {
       return "none";
     } catch (error) {
       log.warn("etcd was not told of a container; tried again", { claim, error: messageOf(error) });
-      return error instanceof BerthError && error.code === "STATE_CORRUPT" ? "claim" : "etcd";
+      return isCorrupt(error) ? "claim" : "etcd";
     }
   }
 }
