@@ -126,6 +126,12 @@ export function rangeOf(space: AddressSpace, address: Address): Range | undefine
   return space.ranges.find((range) => range.family === family && contains(range, n));
 }
 
+/** Whether the address is in the network of a range, be it beyond the addresses that the range gives. */
+export function isInNetwork(space: Pick<AddressSpace, "ranges">, address: Address): boolean {
+  const [family, n] = [familyOf(address), toNumber(address)];
+  return space.ranges.some((range) => range.family === family && contains(fullInterval(range.cidr), n));
+}
+
 export function classify(space: AddressSpace, address: Address): AddressClass {
   const range = rangeOf(space, address);
   if (range === undefined) return "outside";

@@ -2,9 +2,9 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import { invalidPool } from "../base/validation.ts";
-import { type Cidr, type Family, toNumber } from "../ip/address.ts";
-import { contains, fullInterval, readAddress, readNetwork } from "../ip/ip-range.ts";
-import { type AddressSpace, classify } from "./address-space.ts";
+import type { Cidr, Family } from "../ip/address.ts";
+import { readAddress, readNetwork } from "../ip/ip-range.ts";
+import { type AddressSpace, classify, isInNetwork } from "./address-space.ts";
 import type { RouteSpec } from "./pool-spec.ts";
 
 /** What is wrong with a pool's routes; undefined: a pod with an address of any of the ranges can use them. */
@@ -33,8 +33,7 @@ function checkRoute(route: RouteSpec, space: AddressSpace, where: string): Refus
 function checkNextHop(text: string, family: Family, space: AddressSpace, field: string): Refusal | undefined {
   const gw = readAddress(text, family, field);
   if (isRefusal(gw)) return gw;
-  const n = toNumber(gw);
-  if (!space.ranges.some((range) => range.family === family && contains(fullInterval(range.cidr), n))) {
+  if (!isInNetwork(space, gw)) {
     return invalidPool(
       field,
       `${gw} is in no network of the pool, so that pods cannot reach it; give an address of a range's cidr`,

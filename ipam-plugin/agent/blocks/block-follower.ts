@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, familyOf, toNumber } from "../../../allocator/ip/address.ts";
-import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
 import { type Block, isReturned } from "../../../allocator/model/block.ts";
+import { isInNetwork } from "../../../allocator/pool/address-space.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -95,10 +95,10 @@ export class BlockFollower {
 
   /** The longest of the pools that are known to have the address; 0: none. */
   cooldownOf(address: Address): number {
-    const [family, n] = [familyOf(address), toNumber(address)];
-    const has = ({ ranges }: Pool) =>
-      ranges.some((range) => range.family === family && contains(fullInterval(range.cidr), n));
-    return this.pools().reduce((most, pool) => (has(pool) ? Math.max(most, pool.cooldownMs) : most), 0);
+    return this.pools().reduce(
+      (most, pool) => (isInNetwork(pool, address) ? Math.max(most, pool.cooldownMs) : most),
+      0,
+    );
   }
 
   /** When the journal was told that the block is given back; undefined: it was not. */
