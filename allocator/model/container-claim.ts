@@ -30,10 +30,38 @@ export function namingContainer({
   return isNamedSo ? attachment : undefined;
 }
 
+/** A container as people are told of it. */
+export interface ShownContainer {
+  /** Short; empty: nothing says it. */
+  readonly id: string;
+  /** Empty: nothing says it. */
+  readonly interface: string;
+}
+
+export function shownOf({ containerID, interface: name }: ClaimAttachment): ShownContainer {
+  return { id: containerID.slice(0, SHOWN_OF_ID), interface: name };
+}
+
+/** Names that `claimNameOf` makes; an import may add what tells it from one that is there. */
+const NAMED_SO = new RegExp(`^c-(.*)-[0-9a-f]{${HASH_LENGTH}}(?:-[0-9a-f-]+)?$`);
+const ID_AND_INTERFACE = new RegExp(`^([0-9a-z]{${SHOWN_OF_ID}})-(.*)$`);
+
+/** What the name of a claim says of the container that it was made for; undefined: it is no such name. */
+export function shownIn(name: string): ShownContainer | undefined {
+  const [, shown] = NAMED_SO.exec(name) ?? [];
+  if (shown === undefined) return undefined;
+  const [, id = "", interfaceName = ""] = ID_AND_INTERFACE.exec(shown) ?? [];
+  return { id, interface: interfaceName };
+}
+
+/** "container 3f0d9b6e1c5a, eth0" */
+export function describeContainer(container: ShownContainer): string {
+  const parts = [`container ${container.id}`.trim(), container.interface];
+  return parts.filter((part) => part !== "").join(", ");
+}
+
 /** Whom the claim is for, by the claim alone: "Pod mysql-0", "container 3f0d9b6e1c5a, eth0". */
 export function describeHolder(claim: Pick<Claim, "name" | "identity" | "status">): string {
   const container = namingContainer(claim);
-  return container === undefined
-    ? describeIdentity(claim.identity)
-    : `container ${container.containerID.slice(0, SHOWN_OF_ID)}, ${container.interface}`;
+  return container === undefined ? describeIdentity(claim.identity) : describeContainer(shownOf(container));
 }
