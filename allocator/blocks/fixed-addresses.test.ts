@@ -17,11 +17,11 @@ import { openWorld, type World } from "../../test/support/world.ts";
 import { familyOf, parseCidr, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { contains, fullInterval } from "../ip/ip-range.ts";
-import { bind } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { holesOf, isHole } from "../model/block.ts";
 import { grantBlock } from "./testing/grant-block.ts";
 import { grantTo, of, WEB } from "./testing/grants-to-nodes.ts";
+import { reserveAndBind } from "./testing/reserved-and-bound.ts";
 
 describe("a fixed address", () => {
   const fixed = (world: World, name: string, address: string) =>
@@ -110,11 +110,7 @@ describe("fixed addresses and grants at once", () => {
         if (act === "grant")
           return void (await grantBlock(world.another(i), parsed(pool), of(`node-${i}`), new IntervalSet()));
         const request = act === "any" ? { pools: ["web"] } : entries(`10.0.0.${1 + ((seed + i) % 14)}`);
-        const context = world.another(i);
-        const got = await reserve(context, podAllocation(world, `p-${i}`, request), "pod");
-        if (got.kind === "refused") return;
-        const target = { name: `p-${i}`, uid: `u-${i}`, node: "n", token: "" };
-        await bind(context, got.claim.key, target, async () => ({ fenced: false, holdExpired: false }));
+        await reserveAndBind(world, i, request);
       });
       await Promise.all(work);
       const blocks = (await world.all("block")).map(({ record }) => record);

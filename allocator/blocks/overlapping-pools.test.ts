@@ -17,11 +17,11 @@ import { openWorld, type World } from "../../test/support/world.ts";
 import { isOwnedIn } from "../cache/block-index.ts";
 import { dryRun } from "../demand/allocation-dry-run.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
-import { bind } from "../lifecycle/bind.ts";
 import { blockAgainst, isInGrantedBlock } from "../lifecycle/block-conflict.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import { grantBlock } from "./testing/grant-block.ts";
+import { reserveAndBind } from "./testing/reserved-and-bound.ts";
 
 const ORDERS = [
   ["a-fix", "z-blk"],
@@ -126,11 +126,7 @@ describe("fixed addresses and grants of two pools over each other, at once", () 
           return void (await grantBlock(world.another(i), cut, request, new IntervalSet()));
         }
         const request = act === "any" ? { pools: [order[0]] } : entries(`10.0.0.${1 + ((seed + i) % 14)}`);
-        const context = world.another(i);
-        const got = await reserve(context, podAllocation(world, `p-${i}`, request), "pod");
-        if (got.kind === "refused") return;
-        const target = { name: `p-${i}`, uid: `u-${i}`, node: "n", token: "" };
-        await bind(context, got.claim.key, target, async () => ({ fenced: false, holdExpired: false }));
+        await reserveAndBind(world, i, request);
       });
       await Promise.all(work);
       const blocks = (await world.all("block")).map(({ record }) => record);
