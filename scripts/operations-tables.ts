@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { LOG_KEYS } from "../allocator/base/log-keys.ts";
-import { type Definition, METRICS } from "../system/metric-definitions.ts";
+import { METRICS } from "../system/metric-definitions.ts";
+import type { Definition } from "../system/metric-shape.ts";
 
 interface Rule {
   readonly alert: string;

@@ -4,8 +4,6 @@ import type { Definition } from "./metric-shape.ts";
 import { SHARED_METRICS } from "./shared-metrics.ts";
 import { WEBHOOK_METRICS } from "./webhook-metrics.ts";
 
-export type { Definition } from "./metric-shape.ts";
-
 /** Every metric that a part of Berth exposes; a name that is not here cannot be counted. */
 export const METRICS = {
   ...WEBHOOK_METRICS,

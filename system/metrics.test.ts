@@ -4,7 +4,8 @@ import { describe, it } from "node:test";
 import { register } from "prom-client";
 import { BerthError } from "../allocator/base/errors.ts";
 import { type LogFields, noopLogger } from "../allocator/base/ports.ts";
-import { type Definition, METRICS } from "./metric-definitions.ts";
+import { METRICS } from "./metric-definitions.ts";
+import type { Definition } from "./metric-shape.ts";
 import { createMetrics, type MetricsRegistry } from "./metrics.ts";
 
 /** The lines of one metric, without comments. */

@@ -2,7 +2,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { BerthError } from "../allocator/base/errors.ts";
 import type { Collect, Labels, Logger, Metrics, Sample } from "../allocator/base/ports.ts";
-import { type Definition, METRICS } from "./metric-definitions.ts";
+import { METRICS } from "./metric-definitions.ts";
+import type { Definition } from "./metric-shape.ts";
 
 /**
  * The `Metrics` port with a way out. Every verb throws BerthError INTERNAL for a name that METRICS does not have,

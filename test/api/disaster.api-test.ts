@@ -2,7 +2,8 @@
 // etcd is put back to a snapshot under a replica and two agents that live on: docs/operations.md, "Disaster".
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Definition, METRICS } from "../../system/metric-definitions.ts";
+import { METRICS } from "../../system/metric-definitions.ts";
+import type { Definition } from "../../system/metric-shape.ts";
 import { eventually } from "../support/eventually.ts";
 import { sandbox } from "./agent-cluster.ts";
 import type { AgentNode } from "./agent-node.ts";

@@ -2,7 +2,8 @@
 // The PromQL of Berth's rules and dashboard, held against the metrics: Prometheus's own grammar says what is in it.
 import { parser } from "@prometheus-io/lezer-promql";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { type Definition, METRICS } from "../../system/metric-definitions.ts";
+import { METRICS } from "../../system/metric-definitions.ts";
+import type { Definition } from "../../system/metric-shape.ts";
 
 interface Known {
   readonly type: string;
