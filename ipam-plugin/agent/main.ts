@@ -13,6 +13,7 @@ import { createRandom } from "../../system/random.ts";
 import type { CleanupStack } from "../../system/shutdown.ts";
 import { untilEndingSignal } from "../../system/signals.ts";
 import { startNodeAgent } from "./cluster-agent.ts";
+import { keepCompiledCode } from "./compile-cache.ts";
 import { type AgentConfig, conflistRecordOf, databaseOf, loadConfig } from "./config.ts";
 import { Conflist } from "./install/conflist.ts";
 import { warnAboutHost } from "./install/host-checks.ts";
@@ -108,6 +109,7 @@ async function serve(config: AgentConfig): Promise<void> {
   closers.push(() => conflist?.close());
   isReady = () => isServing() && conflist?.isWritten !== false;
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });
+  void keepCompiledCode({ clock, signal });
   log.info("agent ends", { signal: await ended });
 }
 

@@ -84,7 +84,7 @@ const REFUSED: readonly (readonly [what: string, values: Values, words: string])
     { agent: { env: { KUBERNETES_SERVICE_HOST: "x" } } },
     "agent.env: KUBERNETES_SERVICE_HOST is set by the chart (apiServer)",
   ],
-  ...["MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"].map(
+  ...["NODE_COMPILE_CACHE", "MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"].map(
     (name) =>
       [`its ${name}`, { agent: { env: { [name]: "4" } } }, `agent.env: ${name} is set by the chart`] as const,
   ),

@@ -52,7 +52,14 @@ export async function agentPrograms(
     { name: "one CommonJS script", flags: FLAGS, file: script },
     { name: "the same, with the chart's flags of V8", flags: chart.flags, file: script },
     { name: "as in the chart", flags: chart.flags, file: script, memory: chart.memory },
-    { name: "the same, with --jitless", flags: jitless, file: script, memory: chart.memory },
+    {
+      name: "the same, started again on its node",
+      flags: chart.flags,
+      file: script,
+      // of the first round there is none
+      memory: { ...chart.memory, NODE_COMPILE_CACHE: join(folder, "compile-cache") },
+    },
+    { name: "as in the chart, with --jitless", flags: jitless, file: script, memory: chart.memory },
     { name: "floor", flags: chart.flags, file: floor, memory: chart.memory, isFloor: true },
   ];
 }

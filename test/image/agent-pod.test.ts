@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { chownSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
@@ -83,6 +83,25 @@ describe("the agent in a pod without rights, called from its host", { skip: why 
     assert.equal(rc, 1);
     assert.match(stdout, /the sandbox was deleted while this ADD was under way/);
     assert.equal((await runtime.add({ netns })).length, 1);
+  });
+
+  it("keeps what it has compiled for its next start, and compiles anew what is damaged of it", async () => {
+    const kept = join(pod.folder, "data/compile-cache");
+    const taken = async () => {
+      const agent = await pod.start({ env: { NODE_DEBUG_NATIVE: "COMPILE_CACHE" } });
+      const { stdout, stderr } = await agent.stop();
+      return /agent\/main\.js was (\w+ ?\w+)/.exec(stdout + stderr)?.[1];
+    };
+    assert.equal(await taken(), "not initialized");
+    assert.equal(await taken(), "accepted");
+    const files = readdirSync(kept, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+    for (const { parentPath, name } of files) {
+      const file = join(parentPath, name);
+      assert.equal(statSync(file).mode & 0o777, 0o600);
+      const bytes = readFileSync(file);
+      writeFileSync(file, bytes.fill(0, bytes.length >> 1));
+    }
+    assert.equal(await taken(), "not initialized");
   });
 
   it("says at the start what it cannot see", async () => {

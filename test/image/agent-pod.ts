@@ -76,7 +76,7 @@ export class AgentPod {
     const agent = new Container(this.#image, {
       args: ["node", ...program.flags, program.script],
       uid: 0,
-      env: { ...program.memory, ...this.#environment, ...env },
+      env: { ...program.memory, ...program.kept, ...this.#environment, ...env },
       volumes: this.#volumes(sandboxes),
     });
     this.#containers.push(agent);

@@ -92,6 +92,7 @@ agent:
   BERTH_FAILURE_POLICY: webhook.failurePolicy
   BERTH_KUBECONFIG: "-"
   BERTH_LOG_LEVEL: logLevel
+  NODE_COMPILE_CACHE: for a quick start
   MALLOC_ARENA_MAX: for little memory
   MALLOC_TRIM_THRESHOLD_: for little memory
   MALLOC_MMAP_THRESHOLD_: for little memory
