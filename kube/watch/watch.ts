@@ -2,6 +2,7 @@
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { Client, Selection } from "../api/client.ts";
+import { parsedWithoutManagedFields } from "../api/managed-fields.ts";
 import { asItem, type KubeItem } from "../api/resource.ts";
 import { needsRelist, type Status, statusOf, toBerthError } from "../api/status.ts";
 
@@ -110,7 +111,7 @@ function eventOf(line: string, plural: string): WatchEvent | undefined {
 
 function parsed(line: string, plural: string): { type?: unknown; object?: unknown } {
   try {
-    return JSON.parse(line) ?? {};
+    return (parsedWithoutManagedFields(line) ?? {}) as { type?: unknown; object?: unknown };
   } catch (error) {
     const words = `the watch of ${plural} sent what is not JSON: ${messageOf(error)}`;
     throw new BerthError("STORE_UNAVAILABLE", words, { cause: error });
