@@ -18,13 +18,26 @@ describe("a network configuration that comes before the agent's", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  async function warned(files: Readonly<Record<string, unknown>>): Promise<readonly unknown[]> {
+  interface Warning {
+    readonly words: string;
+    readonly path: string;
+    readonly remedy: string;
+  }
+
+  async function warningsOf(files: Readonly<Record<string, unknown>>): Promise<readonly Warning[]> {
     for (const [name, content] of Object.entries(files))
       await writeFile(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));
-    const paths: unknown[] = [];
-    const log = { ...noopLogger, warn: (_: string, fields = {}) => void paths.push({ ...fields }) };
+    const warnings: Warning[] = [];
+    const log = {
+      ...noopLogger,
+      warn: (words: string, fields = {}) => void warnings.push({ words, ...fields } as Warning),
+    };
     await warnOfEarlier({ name: "10-berth.conflist", folder, plugins: ["berth", "whereabouts"], log });
-    return paths.map((fields) => (fields as { readonly path: string }).path.slice(folder.length + 1));
+    return warnings;
+  }
+
+  async function warned(files: Readonly<Record<string, unknown>>): Promise<readonly string[]> {
+    return (await warningsOf(files)).map(({ path }) => path.slice(folder.length + 1));
   }
 
   it("is told if its addresses are of Berth: the first one, which the runtime takes", async () => {
@@ -33,6 +46,19 @@ describe("a network configuration that comes before the agent's", () => {
 
   it("is told if it is a single plugin, or asks under another name of Berth's plugin", async () => {
     assert.deepEqual(await warned({ "05-a.conf": { ...NET, ...plugin("whereabouts") } }), ["05-a.conf"]);
+  });
+
+  it("is the one in use where it is the first of all, and may be where another plugin comes before it", async () => {
+    const [alone] = await warningsOf({ "05-a.conflist": LIST });
+    assert.match(alone?.words ?? "", /, and is the one in use$/);
+    const multus = { ...NET, type: "multus", clusterNetwork: "10-berth.conflist" };
+    const [behind] = await warningsOf({ "00-multus.conf": multus });
+    assert.match(behind?.words ?? "", /, and may be the one in use$/);
+    assert.match(
+      behind?.remedy ?? "",
+      /: the runtime takes 00-multus\.conf, and what that hands on to may be /,
+    );
+    assert.match(behind?.path ?? "", /\/05-a\.conflist$/);
   });
 
   it("is not told if it is the agent's own, comes later, is of others, or is none", async () => {

@@ -17,21 +17,29 @@ interface Looked {
 }
 
 /**
- * Says which configuration with addresses of Berth a runtime takes in the place of the agent's: it takes the first by name. An agent that kept no
- * record may have written it, under a former name, or a person has: nothing in it says which, so it stays. A plugin that has others
- * as its delegates (Multus) comes first on purpose. Throws the errors of node:fs.
+ * Says which configuration with addresses of Berth comes before the agent's. A runtime takes the first file by name, and a plugin that has
+ * others as its delegates (Multus) comes first on purpose: it names the one that it hands on to, or takes the next one by name. An agent that
+ * kept no record may have written what comes before its own, under a former name, or a person has: nothing in it says which, so it
+ * stays. Throws the errors of node:fs.
  */
 export async function warnOfEarlier({ name, folder, plugins, log }: Looked): Promise<void> {
   const earlier = (await readdir(folder)).filter((one) => one < name && EXTENSIONS.has(extname(one)));
-  for (const one of earlier.sort()) {
+  const [first, ...others] = earlier.sort();
+  for (const one of [first, ...others]) {
+    if (one === undefined) return;
     const path = join(folder, one);
     if (!ipamTypesIn(await readFile(path, "utf8").catch(() => "")).some((type) => plugins.includes(type)))
       continue;
-    const remedy = "remove it if it is of an earlier installation: the runtime takes the first by name";
-    log.warn("a configuration that asks Berth comes before the agent's, and is the one in use", {
-      path,
-      remedy,
-    });
+    if (one === first)
+      log.warn("a configuration that asks Berth comes before the agent's, and is the one in use", {
+        path,
+        remedy: "remove it if it is of an earlier installation: the runtime takes the first by name",
+      });
+    else
+      log.warn("a configuration that asks Berth comes before the agent's, and may be the one in use", {
+        path,
+        remedy: `remove it if it is of an earlier installation: the runtime takes ${first}, and what that hands on to may be the next by name, or the one that it names (clusterNetwork of Multus)`,
+      });
     return;
   }
 }
