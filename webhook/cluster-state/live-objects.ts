@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError } from "../../allocator/base/errors.ts";
+import { LastMade } from "../../allocator/base/last-made.ts";
 import { ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type {
@@ -8,6 +9,7 @@ import type {
   PodState,
   WorkloadAnswer,
   WorkloadRef,
+  WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { Client } from "../../kube/api/client.ts";
@@ -34,6 +36,9 @@ const PAGE_SIZE = 100;
 
 const WORKLOADS: readonly Resource[] = [...APPS, ...KRUISE, JOBS];
 
+/** Workloads and namespaces that are remembered: whoever lets go asks for one once for each of its claims, of which a list may have a thousand. */
+const REMEMBERED = 16;
+
 /** An item, and of which of the resources it is. */
 interface FoundObject {
   readonly resource: Resource;
@@ -44,6 +49,8 @@ interface FoundObject {
 export class LiveObjects {
   readonly #connection: Connection;
   readonly #isRead: (key: string) => boolean;
+  readonly #workloads = new LastMade<WorkloadState>(REMEMBERED);
+  readonly #namespaces = new LastMade<NamespaceState>(REMEMBERED);
 
   constructor(connection: Connection, isRead: (key: string) => boolean = isReadWith({})) {
     this.#connection = connection;
@@ -62,7 +69,13 @@ export class LiveObjects {
     if (resources.length === 0) return "unknown";
     const found = await this.find(resources, { namespace: ref.namespace, name: ref.name });
     if (typeof found !== "object") return found;
-    return observedWorkload(found.resource, found.item, this.#isRead).facts;
+    const { resource, item } = found;
+    const key = `${apiVersionOf(resource)} ${ref.kind} ${ref.namespace}/${ref.name}`;
+    return this.#workloads.of(
+      key,
+      versionOf(item),
+      () => observedWorkload(resource, item, this.#isRead).facts,
+    );
   }
 
   /**
@@ -84,7 +97,7 @@ export class LiveObjects {
 
   async namespace(name: string): Promise<NamespaceState | undefined> {
     const item = await this.#get(NAMESPACES, { name });
-    return item && namespaceFacts(item);
+    return item && this.#namespaces.of(name, versionOf(item), () => namespaceFacts(item));
   }
 
   async node(name: string): Promise<ObservedNode | undefined> {
@@ -120,4 +133,8 @@ export class LiveObjects {
       return (await isGroupServed(this.#connection, resource)) ? "unknown" : undefined;
     }
   }
+}
+
+function versionOf({ metadata: { uid, resourceVersion } }: KubeItem): string {
+  return `${uid} ${resourceVersion}`;
 }

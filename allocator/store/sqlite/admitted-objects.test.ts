@@ -94,6 +94,25 @@ describe("the admitted objects", () => {
       assert.equal(await admittedObjects.fenced("node-a"), false);
     }));
 
+  it("gives the same state of a workload and its namespace until one changes: a list may have a thousand entries", () =>
+    withAdmittedObjects(async (admittedObjects) => {
+      const asking = (address: string) =>
+        object(workload("Deployment", "web", { annotations: { "berth.dev/ips": `["${address}"]` } }));
+      const of = async () => [
+        await admittedObjects.workload(refTo("Deployment", "web")),
+        await admittedObjects.namespace("shop"),
+      ];
+      await admittedObjects.keep(asking("10.20.0.70"));
+      const [first, space] = await of();
+      const again = await of();
+      assert.deepEqual([again[0] === first, again[1] === space], [true, true]);
+      await admittedObjects.keep(asking("10.20.0.71"));
+      await admittedObjects.keep(object(namespaceObject("shop", { "berth.dev/pools": "db" })));
+      const [changed, described] = await of();
+      assert.deepEqual([changed === first, described === space], [false, false]);
+      assert.deepEqual(described, await admittedObjects.namespace("shop"));
+    }));
+
   it("takes name and namespace from where the object lies, whatever it says itself", () =>
     withAdmittedObjects(async (admittedObjects) => {
       const sent = object({ kind: "Pod", metadata: { annotations: { a: "b" } } });

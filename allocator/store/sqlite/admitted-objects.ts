@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError, isRefusal } from "../../base/errors.ts";
+import { LastMade } from "../../base/last-made.ts";
 import type { Labels } from "../../base/ports.ts";
 import { type KubeObject, podState, readObject, workloadState } from "../../manifest/kubernetes-object.ts";
 import type {
@@ -8,6 +9,7 @@ import type {
   PodState,
   WorkloadAnswer,
   WorkloadRef,
+  WorkloadState,
 } from "../../model/cluster-state.ts";
 import { isSameGroup } from "../../model/workload-kinds.ts";
 import type { Database } from "./database.ts";
@@ -51,9 +53,16 @@ export function openAdmittedObjects(database: Database): AdmittedObjects {
   return new SqliteAdmittedObjects(database);
 }
 
+/** Workloads and namespaces that are remembered: each pass of the garbage collector asks for one once for each of its claims. */
+const REMEMBERED = 16;
+
 class SqliteAdmittedObjects implements AdmittedObjects {
   readonly #database: Database;
   readonly #expected = new Set<KubeObject>();
+  readonly #workloads = new LastMade<{ readonly apiVersion: string; readonly state: WorkloadState }>(
+    REMEMBERED,
+  );
+  readonly #namespaces = new LastMade<NamespaceState>(REMEMBERED);
 
   constructor(database: Database) {
     this.#database = database;
@@ -89,7 +98,7 @@ class SqliteAdmittedObjects implements AdmittedObjects {
 
   #found(kind: string, namespace: string, name: string): KubeObject | undefined {
     const row = this.#row(kind, namespace, name);
-    return row === undefined || row["body"] === null ? undefined : decode(row);
+    return row && objectIn(row);
   }
 
   labelsOf(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): AdmittedLabels {
@@ -128,14 +137,20 @@ class SqliteAdmittedObjects implements AdmittedObjects {
     const row = this.#row(kind, namespace, name);
     if (row === undefined) return "never admitted";
     if (row["body"] === null) return undefined;
-    const object = decode(row);
-    return isSameGroup(object.apiVersion, ref.apiVersion) ? workloadState(object) : "unknown";
+    const { apiVersion, state } = this.#workloads.of(`${kind} ${namespace}/${name}`, bodyOf(row), () => {
+      const object = decode(row);
+      return { apiVersion: object.apiVersion, state: workloadState(object) };
+    });
+    return isSameGroup(apiVersion, ref.apiVersion) ? state : "unknown";
   }
 
   /** A namespace that nobody described exists all the same, with the one label that Kubernetes gives to each. */
   async namespace(name: string): Promise<NamespaceState> {
-    const object = await this.object("Namespace", "", name);
-    return { name, labels: withName(object, name), annotations: object?.metadata.annotations ?? {} };
+    const row = this.#row("Namespace", "", name);
+    return this.#namespaces.of(name, row === undefined ? "" : bodyOf(row), () => {
+      const object = row === undefined ? undefined : objectIn(row);
+      return { name, labels: withName(object, name), annotations: object?.metadata.annotations ?? {} };
+    });
   }
 
   /** There is one host, and it is this one. */
@@ -148,6 +163,15 @@ class SqliteAdmittedObjects implements AdmittedObjects {
       sql.get("SELECT * FROM objects WHERE kind = ? AND namespace = ? AND name = ?", kind, namespace, name),
     );
   }
+}
+
+/** Empty: it was here and is deleted. */
+function bodyOf(row: Row): string {
+  return row["body"] === null ? "" : textColumn(row, "body");
+}
+
+function objectIn(row: Row): KubeObject | undefined {
+  return row["body"] === null ? undefined : decode(row);
 }
 
 /** The key is the authority for name and namespace: the object may have been sent without them. */
