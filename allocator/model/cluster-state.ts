@@ -94,7 +94,10 @@ export interface ClusterState {
 }
 
 /** A namespace that the inventory does not know yet has the one label that every namespace has. */
-export async function namespaceOf(inventory: ClusterState, name: string): Promise<NamespaceState> {
+export async function namespaceOf(
+  inventory: Pick<ClusterState, "namespace">,
+  name: string,
+): Promise<NamespaceState> {
   return (await inventory.namespace(name)) ?? bareNamespace(name);
 }
 

@@ -13,6 +13,7 @@ import {
   poolRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
+import { workload } from "../../test/support/objects.ts";
 import type { Backend } from "../backend/backend.ts";
 import { allOf, withEmbeddedBackend } from "../backend/embedded-backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
@@ -155,6 +156,54 @@ describe("auditRegistry", () => {
     assert.deepEqual(found, [
       "pending outside-block: address 10.40.0.18 is used by pod shop/on-a on node node-a, and is in block 10.40.0.16/28 of node node-b",
     ]);
+  });
+
+  it("lists the nodes of a cluster once, whatever is found of them", async (t) => {
+    const rack = poolRecord("rack", "10.50.0.0/24", { nodeSelector: { matchLabels: { rack: "9" } } });
+    const bound = claimRecord({ addresses: addrs("10.50.0.7"), binding: bindingTo("mysql-0", "node-a") });
+    const reservations = reservationsOf(bound).map((one) => ({ ...one, pool: "rack" }));
+    const data = await Folder.of(t, { pools: [rack, DB_POOL], claims: [bound], reservations });
+    const labels = { "app.kubernetes.io/name": "berth" };
+    const component = (name: string) => ({ ...labels, "app.kubernetes.io/component": name });
+    const objects = [
+      { kind: "MutatingWebhookConfiguration", metadata: { name: "berth", labels: component("webhook") } },
+      { kind: "DaemonSet", metadata: { name: "berth", labels: component("agent") } },
+      workload("StatefulSet", "mysql", { replicas: 2, annotations: { "berth.dev/pools": "db" } }),
+      ...["node-a", "node-b"].map((name) => ({
+        kind: "Node",
+        metadata: { name, annotations: { "berth.dev/fenced": name === "node-a" ? "true" : "false" } },
+        spec: { podCIDRs: ["10.60.0.0/26"] },
+        status: {
+          addresses: [{ type: "InternalIP", address: "10.50.0.9" }],
+          conditions: [{ type: "Ready", status: "True" }],
+          images: [{ names: ["registry.example/app:1"] }],
+        },
+      })),
+    ].map((one) => granted(readObject(one)));
+    let lists = 0;
+    const found = await withBackend(data.context(), "write", async (backend) => {
+      const block = { pool: "rack", node: "node-a", nodeUID: "u", use: "PodCIDR", holes: [] } as const;
+      await backend.store.create("block", { ...block, cidr: "10.60.0.0/26", granted: true });
+      const all = (kind: string) => {
+        if (kind === "Node") lists++;
+        return objects.filter((one) => one.kind === kind);
+      };
+      const world = {
+        object: async (kind: string, _: string, name: string) =>
+          objects.find((one) => one.kind === kind && one.metadata.name === name),
+        objects: async (kind: string) => all(kind),
+        async *each(kind: string) {
+          yield* all(kind);
+        },
+        ...{ pod: async () => undefined, workload: async () => "unknown", namespace: async () => undefined },
+      };
+      const cluster = { ...backend, place: "cluster", world: world as unknown as Backend["world"] } as const;
+      const { findings } = await checkBackend(cluster, data.clock);
+      return new Set(findings.map(({ kind }) => kind));
+    });
+    for (const kind of ["fenced-ready", "no-node", "in-use", "shared-cidr", "missing"] as const)
+      assert.ok(found.has(kind), `${kind}: ${[...found].join()}`);
+    assert.equal(lists, 1);
   });
 
   it("does not take up what goes wrong only later: that is for the next call", async (t) => {

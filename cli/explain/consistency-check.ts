@@ -16,6 +16,7 @@ import { toAuditAttachment } from "../backend/embedded-backend.ts";
 import type { UnreadRecord } from "../backend/unread-records.ts";
 import { isUntouched, keysOf, partOf, type Reading, readAgain, readAll } from "./checked-records.ts";
 import { fencedAndReady, missingParts } from "./installation.ts";
+import { nodesOnce } from "./nodes-once.ts";
 import { inUseByOthers, surroundingsWith } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
@@ -94,12 +95,13 @@ export async function checkBackend(backend: Backend, clock: Clock): Promise<Chec
 /** What the objects around the records say of them; `unlooked`: of what nothing is known, in words, or empty. */
 async function findAround(
   all: Reading,
-  backend: Backend,
+  { world, ...rest }: Backend,
   clock: Clock,
 ): Promise<{ readonly findings: readonly Finding[]; readonly unlooked: string }> {
+  const backend: Backend = { ...rest, world: nodesOnce(world) };
   const survey = await surveyPods(backend.world);
   const { pods } = survey ?? {};
-  const idle = pods && (await unneeded({ claims: all.claims, pods, now: clock.now() }, backend));
+  const idle = pods && (await unneeded({ ...all, pods, now: clock.now() }, backend));
   const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
   const told = new Set([
     ...all.claims.map(({ key }) => key),

@@ -11,7 +11,11 @@ import {
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { pod, workload } from "../../test/support/objects.ts";
+import { allOf } from "../backend/embedded-backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
 import { Folder } from "../testing/folder.ts";
+import { surveyPods } from "./pod-survey.ts";
+import { unneeded } from "./unneeded-claims.ts";
 
 const ADDRESS = { addresses: addrs("10.20.0.70") };
 const ENDED = {
@@ -125,5 +129,58 @@ describe("berthctl check of who needs a claim", () => {
       await checked(t, { ...ORDINAL, retention: RELEASING }),
       /^pending +unneeded +claim shop\/mysql-2 /,
     );
+  });
+
+  it("finds an ordinal whose next pod was given none, because the template does not ask any more", async (t) => {
+    const had = { ...ORDINAL, ...ENDED, retention: RELEASING, binding: bindingTo("mysql-2", "node-a") };
+    const next = podObject("mysql-2", "Running", "next");
+    const set = (annotations: Readonly<Record<string, string>>) =>
+      workload("StatefulSet", "mysql", { replicas: 1, annotations, spec: { ordinals: { start: 2 } } });
+    assert.match(await checked(t, had, [set({}), next]), /^pending +unneeded +claim shop\/mysql-2 /);
+    assert.equal(await checked(t, had, [set({ "berth.dev/pools": "db" }), next]), SOUND);
+    assert.equal(await checked(t, had, [set({})]), SOUND, "no pod came without it yet");
+  });
+});
+
+/** Subjects of what is found in a cluster whose chart has these dialects. */
+async function unneededIn(t: TestContext, dialects: string, objects: readonly unknown[]) {
+  const webhook = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { namespace: "berth-system", name: "berth-webhook" },
+    spec: { template: { spec: { containers: [{ env: [{ name: "BERTH_DIALECTS", value: dialects }] }] } } },
+  };
+  const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
+  const slot = claimRecord({ ...ADDRESS, ...ENDED, name: "web-slot-0", identity, retention: RELEASING });
+  const data = await Folder.of(t, {
+    ...{ pools: [DB_POOL], claims: [slot], reservations: reservationsOf(slot) },
+    objects: [webhook, ...objects],
+  });
+  data.clock.advance(200_000);
+  return await withBackend(data.context(), "read", async (backend) => {
+    const { pods = [] } = (await surveyPods(backend.world)) ?? {};
+    const claims = await backend.claims();
+    const pools = await allOf(backend.store, "pool");
+    const records = { pools, claims, pods, now: data.clock.now() };
+    const found = await unneeded(records, { ...backend, place: "cluster" });
+    return found?.map(({ subject }) => subject);
+  });
+}
+
+describe("berthctl check of an entry of a list", () => {
+  const asking = (ipAddrs: string) =>
+    workload("Deployment", "web", {
+      replicas: 1,
+      annotations: { "cni.projectcalico.org/ipAddrs": `["${ipAddrs}"]` },
+    });
+
+  it("finds one that its template has given up, by asking another system", async (t) => {
+    assert.deepEqual(await unneededIn(t, "calico=own", [asking("192.168.5.5")]), ["shop/web-slot-0"]);
+    assert.deepEqual(await unneededIn(t, "calico=none", [asking("10.20.0.70")]), ["shop/web-slot-0"]);
+  });
+
+  it("finds none that Berth answers", async (t) => {
+    assert.deepEqual(await unneededIn(t, "calico=own", [asking("10.20.0.70")]), []);
+    assert.deepEqual(await unneededIn(t, "calico=all", [asking("192.168.5.5")]), []);
   });
 });

@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { noopLogger } from "../../allocator/base/ports.ts";
+import { RecordCache } from "../../allocator/cache/cache.ts";
+import { ownReader } from "../../allocator/demand/foreign-pools.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
-import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { isDeclined, isEntryDeclined, neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
-import type { PodState, WorkloadAnswer } from "../../allocator/model/cluster-state.ts";
+import {
+  namespaceOf,
+  type PodState,
+  type WorkloadAnswer,
+  type WorkloadState,
+} from "../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
 import { containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
+import { installedDialects } from "../backend/installed-dialects.ts";
 import type { SurveyedPod } from "./pod-survey.ts";
 
-/** Where pods and workloads are looked up. */
-type Sources = Pick<Objects, "pod" | "workload">;
+/** Where pods, workloads and namespaces are looked up, and what of their annotations is for Berth. */
+interface Sources extends Pick<Objects, "pod" | "workload" | "namespace"> {
+  readonly own: OwnReader;
+}
 
 /**
  * Claims that hold addresses and that nobody needs: no pod that lives, no place that a living workload wants, no retention,
@@ -23,10 +35,12 @@ type Sources = Pick<Objects, "pod" | "workload">;
  */
 export async function unneeded(
   {
+    pools,
     claims,
     pods,
     now,
   }: {
+    readonly pools: readonly Stored<"pool">[];
     readonly claims: readonly Stored<"claim">[];
     readonly pods: readonly SurveyedPod[];
     readonly now: number;
@@ -36,12 +50,29 @@ export async function unneeded(
   const suspects = claims.filter((claim) => isCandidate(claim, now));
   if (suspects.length === 0) return [];
   return await ifAllowed(async () => {
-    const first = await unneededOf(suspects, listedIn(pods, backend.world));
+    const { world, place } = backend;
+    const own = await ownIn(pools, backend);
+    const first = await unneededOf(suspects, listedIn(pods, world, own));
     // one by one, as they are now: what came in between is seen
-    return (await unneededOf(await again(first, backend), backend.world)).map(({ record }) =>
-      found(record, backend.place),
-    );
+    const live: Sources = {
+      own,
+      pod: (namespace, name) => world.pod(namespace, name),
+      workload: (ref) => world.workload(ref),
+      namespace: (name) => world.namespace(name),
+    };
+    const left = await unneededOf(await again(first, backend), live);
+    return left.map(({ record }) => found(record, place));
   });
+}
+
+/** By the chart's value, as the webhook goes by it; where that is not known, whatever is asked for is for Berth. */
+async function ownIn(
+  pools: readonly Stored<"pool">[],
+  { world, place }: Pick<Backend, "world" | "place">,
+): Promise<OwnReader> {
+  const view = new RecordCache(noopLogger);
+  for (const stored of pools) view.apply("pool", { type: "put", stored });
+  return ownReader({ view, dialects: place === "cluster" ? await installedDialects(world) : undefined });
 }
 
 /** Nothing says that it is to be kept, and it does not wait for a pod that was admitted just now. */
@@ -52,10 +83,18 @@ function isCandidate({ record, createdAt }: Stored<"claim">, now: number): boole
   return now - Math.max(createdAt, admittedAt, binding?.since ?? 0) >= HOLD_TIMEOUT_MS;
 }
 
-function listedIn(survey: readonly SurveyedPod[], world: Sources): Sources {
+/** Each workload and namespace is read once for all claims. */
+function listedIn(survey: readonly SurveyedPod[], world: Objects, own: OwnReader): Sources {
   const pods = new Map(survey.map(({ state }) => [claimKey(state), state]));
   const workloads = new Map<string, Promise<WorkloadAnswer>>();
+  const namespaces = new Map<string, ReturnType<Objects["namespace"]>>();
   return {
+    own,
+    namespace: (name) => {
+      const known = namespaces.get(name) ?? world.namespace(name);
+      namespaces.set(name, known);
+      return known;
+    },
     pod: async (namespace, name) => pods.get(claimKey({ namespace, name })),
     workload: (ref) => {
       const key = `${ref.apiVersion} ${ref.kind} ${claimKey(ref)}`;
@@ -89,7 +128,7 @@ async function isNeeded(claim: Claim, sources: Sources): Promise<boolean> {
   const isNext = pod?.annotations[ASSIGNED_CLAIM] === name;
   const isItsPod = binding?.podUID ? binding.podUID === pod?.uid || isNext : !hasAnother(pod, name);
   if (pod !== undefined && !pod.ended && isItsPod) return true;
-  return await isWanted(claim, sources);
+  return await isWanted(claim, pod, sources);
 }
 
 /** The pod that has the name was given another claim at its admission. */
@@ -99,7 +138,8 @@ function hasAnother(pod: PodState | undefined, claim: string): boolean {
 }
 
 /** By the workload that the claim is an ordinal, an index or a slot of; of what cannot be known nothing is said. */
-async function isWanted({ namespace, name, identity, retention }: Claim, sources: Sources): Promise<boolean> {
+async function isWanted(claim: Claim, pod: PodState | undefined, sources: Sources): Promise<boolean> {
+  const { namespace, name, identity, retention } = claim;
   const { apiVersion, kind, ordinal, slot } = identity;
   const isPlace = slot !== undefined || (ordinal !== undefined && name === `${identity.name}-${ordinal}`);
   if (!isPlace) return retention.whenDeleted === "Retain";
@@ -107,8 +147,20 @@ async function isWanted({ namespace, name, identity, retention }: Claim, sources
   if (owner === "unknown") return true;
   if (owner === "never admitted") return retention.whenScaled === "Retain";
   const state = owner === undefined ? "deleted" : neededBy(owner, identity);
-  if (state === "needed") return true;
+  const isNeeded = owner !== undefined && state === "needed";
+  if (isNeeded && !(await isGivenUp(claim, pod, { workload: owner, sources }))) return true;
   return (state === "scaled" ? retention.whenScaled : retention.whenDeleted) === "Retain";
+}
+
+/** The place is there, and the template that made it ask Berth does not any more. */
+async function isGivenUp(
+  claim: Claim,
+  pod: PodState | undefined,
+  { workload, sources }: { readonly workload: WorkloadState; readonly sources: Sources },
+): Promise<boolean> {
+  const { own } = sources;
+  const template = { workload, namespace: await namespaceOf(sources, claim.namespace), own };
+  return isEntryDeclined(claim, template) || (pod !== undefined && isDeclined(claim, pod, template));
 }
 
 function found(claim: Claim, place: Backend["place"]): Finding {
