@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts that share an etcd have containers and no pods. A container whose runtime says no name has a claim with a name that was made for it.
 
+import type { Address } from "../ip/address.ts";
 import type { Claim, ClaimAttachment } from "./claim.ts";
 import { describeIdentity } from "./identity.ts";
 
@@ -44,6 +45,7 @@ export function shownOf({ containerID, interface: name }: ClaimAttachment): Show
 
 /** Names that `claimNameOf` makes; an import may add what tells it from one that is there. */
 const NAMED_SO = new RegExp(`^c-(.*)-[0-9a-f]{${HASH_LENGTH}}(?:-[0-9a-f-]+)?$`);
+const CONTAINERS = new RegExp(`^c-.*-[0-9a-f]{${HASH_LENGTH}}$`);
 const ID_AND_INTERFACE = new RegExp(`^([0-9a-z]{${SHOWN_OF_ID}})-(.*)$`);
 
 /** What the name of a claim says of the container that it was made for; undefined: it is no such name. */
@@ -54,6 +56,29 @@ export function shownIn(name: string): ShownContainer | undefined {
   return { id, interface: interfaceName };
 }
 
+/** The name of the claim of one address that an import keeps for a container; `name`: of a claim of that container. */
+export function importedNameOf(name: string, address: Address): string {
+  return `${name}-${address.replaceAll(/[.:]/g, "-")}`;
+}
+
+/**
+ * The container that an import keeps the claim's address for, to which cni-ipam-etcd gave it; undefined: it is no such claim, or the
+ * container has begun again and has it from Berth. Whether it runs no host has told.
+ */
+export function importedFor({
+  name,
+  handMade,
+  binding,
+  addresses,
+}: Pick<Claim, "name" | "handMade" | "binding" | "addresses">): ShownContainer | undefined {
+  const [address, ...more] = addresses;
+  if (handMade !== true || binding !== undefined || address === undefined || more.length > 0)
+    return undefined;
+  const end = importedNameOf("", address);
+  const container = name.endsWith(end) ? name.slice(0, -end.length) : "";
+  return CONTAINERS.test(container) ? shownIn(container) : undefined;
+}
+
 /** "container 3f0d9b6e1c5a, eth0" */
 export function describeContainer(container: ShownContainer): string {
   const parts = [`container ${container.id}`.trim(), container.interface];
@@ -61,7 +86,10 @@ export function describeContainer(container: ShownContainer): string {
 }
 
 /** Whom the claim is for, by the claim alone: "Pod mysql-0", "container 3f0d9b6e1c5a, eth0". */
-export function describeHolder(claim: Pick<Claim, "name" | "identity" | "status">): string {
-  const container = namingContainer(claim);
-  return container === undefined ? describeIdentity(claim.identity) : describeContainer(shownOf(container));
+export function describeHolder(
+  claim: Pick<Claim, "name" | "identity" | "status" | "handMade" | "binding" | "addresses">,
+): string {
+  const naming = namingContainer(claim);
+  const container = naming === undefined ? importedFor(claim) : shownOf(naming);
+  return container === undefined ? describeIdentity(claim.identity) : describeContainer(container);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
+import { addrs, attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeHolder } from "../model/container-claim.ts";
 import { freedBy } from "./freed-by.ts";
@@ -38,6 +38,26 @@ describe("what frees an address that a claim has", () => {
       assert.match(freedBy(claim, "default/x"), /^delete pod c-3f0d9b6e1c5a-eth0-/);
       assert.equal(describeHolder(claim), `Pod ${name}`);
     }
+  });
+
+  it("is the end of a container whose address was imported, and not the release of what that may still have", () => {
+    const name = "c-3f0d9b6e1c5a--0123456789abcdef-10-20-0-70";
+    const its = claimRecord({
+      ...identity("Pod", { name }),
+      ...{ name, handMade: true, addresses: addrs("10.20.0.70") },
+    });
+    assert.equal(describeHolder(its), "container 3f0d9b6e1c5a");
+    assert.equal(
+      freedBy(its, "default/x"),
+      "stop container 3f0d9b6e1c5a, which had it from cni-ipam-etcd, and if it has ended and its claim stays: berthctl release default/x",
+    );
+    const others: readonly Partial<Claim>[] = [
+      { addresses: addrs("10.20.0.71") },
+      { addresses: addrs("10.20.0.70", "fd00:20::70") },
+      { handMade: false },
+      { binding: bindingTo(name, "host-a") },
+    ];
+    for (const over of others) assert.equal(describeHolder({ ...its, ...over }), `Pod ${name}`);
   });
 
   it("is its release where nothing makes it again", () => {

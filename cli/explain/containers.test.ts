@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
+import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
 import {
   addr,
   attachmentOf,
@@ -66,7 +67,7 @@ describe("a container of hosts that share an etcd", () => {
       const world = { ...backend.world, pod: async () => undefined };
       const etcd: Backend = { ...backend, place: "etcd", node: "", world };
       const claims = await backend.claims();
-      const found = await unneeded({ claims, pods: [], now: data.clock.now() }, etcd);
+      const found = await unneeded({ pools: [], claims, pods: [], now: data.clock.now() }, etcd);
       assert.match(
         found?.[0]?.message ?? "",
         /^claim \S+ \(container e3f0c1d2a4b5, eth0\) holds 10\.20\.0\.70, which nobody needs: container e3f0c1d2a4b5 is gone or has ended; host host-a has not said/,
@@ -91,5 +92,27 @@ describe("a container of hosts that share an etcd", () => {
     );
     assert.match(message, / \(container e3f0c1d2a4b5, eth0\); free nearby: /);
     assert.match(message, /; or stop container e3f0c1d2a4b5 on host host-a, and if its claim stays: /);
+  });
+
+  it("is named so where an import keeps its address, which it may have", () => {
+    const address = addr("10.20.0.70");
+    const former = formerClaimName({ network: "lan", containerID }, address);
+    const kept = claimRecord({
+      ...{ namespace: "default", name: former, handMade: true, addresses: [address] },
+      identity: { kind: "Pod", apiVersion: "v1", name: former },
+    });
+    const { text } = explainClaim(kept, facts(kept, { place: "etcd" }));
+    assert.match(
+      text,
+      /^\S+ is kept for container e3f0c1d2a4b5, to which cni-ipam-etcd gave its address; it goes back when any host is told/,
+    );
+    const [reservation] = reservationsOf(kept);
+    const view = viewOf({ pools: [DB_POOL], claims: [kept], reservations: reservationsOf(kept) });
+    const { message } = addressTaken(view, parsed(DB_POOL), address, reservation);
+    assert.match(message, / \(container e3f0c1d2a4b5\); free nearby: /);
+    assert.match(
+      message,
+      /; or stop container e3f0c1d2a4b5, which had it from cni-ipam-etcd, and if it has ended /,
+    );
   });
 });

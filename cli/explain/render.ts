@@ -7,6 +7,7 @@ import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Claim, isBound } from "../../allocator/model/claim.ts";
+import { describeContainer, importedFor } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
 import { containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
@@ -55,7 +56,7 @@ function stateOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
     } = diagnosePod(pod, facts);
     return { words: ofClaim, ...rest };
   }
-  if (binding === undefined) return ok(restOf(claim, facts.addresses));
+  if (binding === undefined) return ok(unboundRest(claim, facts));
   if (!isBound(claim)) return ok(`is held for ${heldFor(claim, facts)}`);
   return stateOfBound(claim, binding, facts);
 }
@@ -114,6 +115,13 @@ function stateOnHost(node: string, { heardAt, now }: PodFacts): Diagnosis {
     stuck: false,
     next: [`if ${node} is gone for good: berthctl fence ${node} --etcd URL`],
   };
+}
+
+function unboundRest(claim: Claim, { place, addresses }: PodFacts): string {
+  const imported = place === "etcd" ? importedFor(claim) : undefined;
+  return imported === undefined
+    ? restOf(claim, addresses)
+    : `is kept for ${describeContainer(imported)}, to which cni-ipam-etcd gave its address; it goes back when any host is told that this container has ended`;
 }
 
 function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts[]): string {

@@ -6,6 +6,7 @@ import type { Context } from "../../../../allocator/cache/context.ts";
 import { type Address, familyOf } from "../../../../allocator/ip/address.ts";
 import { release } from "../../../../allocator/lifecycle/release.ts";
 import type { Claim } from "../../../../allocator/model/claim.ts";
+import { importedNameOf } from "../../../../allocator/model/container-claim.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { AttachmentKey, AttachRequest, SandboxNotice } from "../claim-source.ts";
 import type { FormerAddresses } from "../new-claim.ts";
@@ -23,18 +24,14 @@ function formerName({ network, containerID }: Container): string {
 
 /** The name of the claim of one address that it gave. */
 export function formerClaimName(container: Container, address: Address): string {
-  return `${formerName(container)}-${asName(address)}`;
+  return importedNameOf(formerName(container), address);
 }
 
 /** Whether a claim is one of an import that keeps the address, and its container has not begun again with it. */
 export function isLeftOfImport({ name, handMade, binding }: Claim, address: Address): boolean {
-  const end = `-${asName(address)}`;
+  const end = importedNameOf("", address);
   const isNamedSo = name.endsWith(end) && isContainerName(name.slice(0, -end.length));
   return isNamedSo && handMade === true && binding === undefined;
-}
-
-function asName(address: Address): string {
-  return address.replaceAll(/[.:]/g, "-");
 }
 
 /** Whom the DEL is about of a container that was never attached here. */
