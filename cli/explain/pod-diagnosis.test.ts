@@ -115,6 +115,20 @@ describe("what is said of a pod", () => {
       "was admitted with claim mysql-0, which is gone; it cannot start",
       ["delete pod shop/mysql-0 and create it again"],
     ],
+    [
+      "a claim that is gone, of a pod that is up",
+      podWith({ phase: "Running", podIPs: [{ ip: "10.20.0.70" }] }),
+      facts(undefined),
+      "was admitted with claim mysql-0, which is gone; it runs with 10.20.0.70, which may be given to another pod, and cannot start again",
+      ["delete pod shop/mysql-0 and create it again"],
+    ],
+    [
+      "an address that another pod has by its claim, since the node of this one was fenced",
+      podWith({ name: "web-a", node: "node-x", phase: "Running", podIPs: [{ ip: "10.20.0.70" }] }),
+      facts(bound, { holder: podWith({ uid: "uid-of-mysql-0" }) }),
+      "runs with 10.20.0.70, which claim shop/mysql-0 gives to pod mysql-0 on node-a now: two pods may have one address, since the node of this one was fenced, or its claim released, while it ran",
+      ["end this one: kubectl delete pod web-a -n shop"],
+    ],
   ] as const) {
     it(`is stuck: ${what}`, () => {
       assert.deepEqual(diagnosePod(pod, circumstances), { words, stuck: true, next });

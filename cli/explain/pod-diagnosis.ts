@@ -10,8 +10,9 @@ import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { macsOf } from "../../allocator/model/interface-macs.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
+import type { Stored } from "../../allocator/store/store.ts";
 import { readinessOf } from "../backend/node-state.ts";
-import { confirmedByKubelet, whereOf } from "../backend/reported-addresses.ts";
+import { confirmedByKubelet, kubeletsAddresses, whereOf } from "../backend/reported-addresses.ts";
 import { blocked, type Diagnosis, ok } from "./diagnosis.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 import { diagnoseExempt, diagnoseUnclaimed } from "./unclaimed-pod.ts";
@@ -24,16 +25,38 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (key === "") return diagnoseUnclaimed(pod, facts);
   if (hasEnded(pod)) return ok(`has ended (${podPhase(pod)}) and needs its addresses no more`);
   if (claim === undefined) {
-    const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; it cannot start`;
+    const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; ${withoutClaim(pod)}`;
     return blocked(gone, `delete pod ${namespace}/${name}${withOtherAddresses(facts)}`);
   }
   const plan = planBind(claim.record, bindTargetOf(pod, facts), evidenceOf(facts), facts.now);
+  const given = isRefusal(plan) ? givenToAnother(pod, claim) : undefined;
+  if (given !== undefined) return given;
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod, facts);
   if (plan.kind === "bind") return unbound(pod.metadata.name, facts);
   return bound(pod, claim.record, facts);
+}
+
+/** A claim may go while its pod is up: somebody fenced the node, or released it by force. */
+function withoutClaim(pod: KubeObject): string {
+  const has = [...kubeletsAddresses(pod)].join(" and ");
+  return has === ""
+    ? "it cannot start"
+    : `it runs with ${has}, which may be given to another pod, and cannot start again`;
+}
+
+/** Of a pod that is up with what is another's by now; undefined: it is not up with it. */
+function givenToAnother(pod: KubeObject, { key, record }: Stored<"claim">): Diagnosis | undefined {
+  const { binding } = record;
+  const { namespace, name, uid } = pod.metadata;
+  const has = confirmedByKubelet(record, pod);
+  if (binding === undefined || ["", uid].includes(binding.podUID) || has.length === 0) return undefined;
+  return blocked(
+    `runs with ${has.join(" and ")}, which claim ${key} gives to pod ${binding.podName} on ${binding.node} now: two pods may have one address, since the node of this one was fenced, or its claim released, while it ran`,
+    `end this one: kubectl delete pod ${name} -n ${namespace}`,
+  );
 }
 
 /** What the next pod of the name must not ask for again. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Address } from "../../allocator/ip/address.ts";
+import { addr } from "../../test/support/fixtures.ts";
 import { bound, facts } from "../testing/facts.ts";
 import { type PodOptions, podWith } from "../testing/pod-with.ts";
 import { diagnosePod } from "./pod-diagnosis.ts";
@@ -12,22 +14,40 @@ const LABELLED = {
 };
 
 describe("what is said of a pod without a claim", () => {
-  for (const [what, pod, circumstances, words, next] of [
-    [
-      "a namespace's default without an admission",
-      podWith({ annotations: {} }),
-      facts(undefined, { key: "", space: LABELLED }),
-      "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
-      [
+  it("is stuck if it asks itself, and was never admitted", () => {
+    const circumstances = facts(undefined, { key: "", space: LABELLED });
+    assert.deepEqual(diagnosePod(podWith({ annotations: { "berth.dev/pools": "db" } }), circumstances), {
+      words:
+        "asks for a fixed address and has no claim: it was never admitted by Berth's webhook; it cannot start",
+      stuck: true,
+      next: [
         "look at the webhook configuration and its selectors: kubectl get mutatingwebhookconfiguration berth -o yaml",
         "delete pod shop/mysql-0 and create it again",
       ],
-    ],
-  ] as const) {
-    it(`is stuck: ${what}`, () => {
-      assert.deepEqual(diagnosePod(pod, circumstances), { words, stuck: true, next });
     });
-  }
+  });
+
+  it("starts with any address where its namespace alone asks and nobody reviewed it, as agents see it", () => {
+    const address = addr("10.40.0.5");
+    const circumstances = (addresses: readonly Address[]) =>
+      facts(undefined, {
+        ...{ key: "", space: LABELLED },
+        dynamic: {
+          addresses: addresses.map((one) => ({ address: one, block: undefined })),
+          choice: undefined,
+        },
+      });
+    const pod = podWith({ annotations: {}, phase: "Running" });
+    assert.deepEqual(diagnosePod(pod, circumstances([address])), {
+      words:
+        "asks for no fixed address, and has 10.40.0.5, of its network's own configuration; what its namespace says in berth.dev/pools was not asked for it: it was created before its namespace said so, or while Berth was away (webhook.failurePolicy: Ignore), and no address is kept for it",
+      stuck: false,
+      next: ["if Berth is to give it an address that is kept, delete the pod and create it again"],
+    });
+    assert.equal(diagnosePod(podWith({ annotations: {} }), circumstances([])).stuck, true);
+    const onHost = facts(undefined, { key: "", space: LABELLED, place: "data" });
+    assert.match(diagnosePod(pod, onHost).words, /^asks for a fixed address and has no claim: /);
+  });
 
   it("is not stuck by a namespace's default that has no effect without the label", () => {
     for (const annotations of [

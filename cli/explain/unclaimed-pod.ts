@@ -2,6 +2,7 @@
 // How it stands with pods that have no claim: those that ask for nothing, were not admitted, or are none of Berth's business.
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { MIRROR_POD_ANNOTATION } from "../../allocator/demand/pod-allocation.ts";
 import { EXEMPT_NAMESPACE, NAMESPACE_FORMATS, readRequest } from "../../allocator/manifest/annotations.ts";
 import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
@@ -9,7 +10,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { isSentToBerth, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
 import { requestsOfHost, requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
 import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
-import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
+import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { FIRST_INTERFACE, namesOf } from "../../allocator/model/interfaces.ts";
 import { blocked, type Diagnosis, ok } from "./diagnosis.ts";
 import { type DynamicFacts, describeDynamic } from "./dynamic-pod.ts";
@@ -48,6 +49,8 @@ export function diagnoseUnclaimed(pod: KubeObject, { space: there, place, dynami
     const found = unclaimed(pod, dynamic);
     return (isUnseen ? withIdleDefault(found.words, there) : undefined) ?? found;
   }
+  if (place === "cluster" && asksByNamespaceAlone(annotations, there.name))
+    return unreviewed(unclaimed(pod, dynamic), there);
   const otherwise = readRequest(withoutEveryDialect(annotations), space);
   if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
     const further = furtherOf(request);
@@ -92,14 +95,32 @@ function unclaimed(
   return isStuck ? blocked(words) : ok(words);
 }
 
+function asksByNamespaceAlone(annotations: Labels, namespace: string): boolean {
+  const own = readRequest(annotations, bareNamespace(namespace));
+  return !isRefusal(own) && !requestsAddress(own);
+}
+
+/** Agents go by what the pod says itself, and nothing of its namespace was written into it. */
+function unreviewed({ words, stuck }: Diagnosis, space: NamespaceState): Diagnosis {
+  return {
+    words: `${words}; what its namespace says in ${defaultsOf(space)} was not asked for it: it was created before its namespace said so, or while Berth was away (webhook.failurePolicy: Ignore), and no address is kept for it`,
+    stuck,
+    next: ["if Berth is to give it an address that is kept, delete the pod and create it again"],
+  };
+}
+
+function defaultsOf({ annotations }: NamespaceState): string {
+  const keys = NAMESPACE_FORMATS.map(({ key }) => key).filter((key) => annotations[key] !== undefined);
+  return [...new Set(keys)].join(", ");
+}
+
 /** Of a pod that its namespace would ask for; undefined: it does not. */
 function withIdleDefault(words: string, space: NamespaceState): Diagnosis | undefined {
   const request = readRequest({}, space);
   if (!isRefusal(request) && !requestsAddress(request)) return undefined;
-  const keys = NAMESPACE_FORMATS.map(({ key }) => key).filter((key) => space.annotations[key] !== undefined);
   const label = `${OPT_IN_LABEL}=${OPT_IN_VALUE}`;
   return {
-    words: `${words}; what its namespace says in ${[...new Set(keys)].join(", ")} has no effect with Berth until the namespace has the label ${label}`,
+    words: `${words}; what its namespace says in ${defaultsOf(space)} has no effect with Berth until the namespace has the label ${label}`,
     stuck: false,
     next: [
       `if Berth is to give it an address: kubectl label namespace ${space.name} ${label}, then delete the pod and create it again`,
