@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
-import { macOfAddress } from "../../allocator/ip/mac.ts";
 import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { readKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { claimKey } from "../../allocator/model/claim.ts";
 import { type Dialects, OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { type KindFacts, kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
@@ -16,23 +13,17 @@ import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor } from "../backend/backend.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
-import { lookUp } from "../explain/address-lookup.ts";
-import type { AddressReport } from "../explain/address-report.ts";
-import { describeAddress, unseenWords } from "../explain/address-words.ts";
 import { ManifestDryRun } from "../explain/dry-run.ts";
 import type { DryRunner } from "../explain/dry-runner.ts";
 import { rowOf } from "../explain/forecast-rows.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
-import { missingPod } from "../explain/missing-pod.ts";
 import { nodesNow } from "../explain/nodes-now.ts";
 import { occupyAll } from "../explain/occupied-addresses.ts";
-import { factsOfClaim, factsOfPod } from "../explain/pod-facts.ts";
-import { explainClaim, explainPod } from "../explain/render.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
 import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { columns } from "../terminal/output.ts";
 import { addressNamed } from "./address-named.ts";
-import { heldElsewhere, noClaim } from "./claim-to-release.ts";
+import { explainAddress, explainOne } from "./explain-one.ts";
 
 /** `berthctl explain` */
 export const explain: Command = {
@@ -109,75 +100,6 @@ function insteadOf(operand: string, known: KindFacts | undefined): string {
     return `cannot be explained; what there is of it: berthctl get ${operand} -o yaml`;
   const isBareName = /^[a-z0-9][-a-z0-9.]*$/.test(operand) && kindNamed(operand) === undefined;
   return isBareName ? `${NONE_OF_THEM}; did you mean pod/${operand} or claim/${operand}?` : NONE_OF_THEM;
-}
-
-/** What is known of the address, then why its claim stands as it does. */
-async function explainAddress(
-  backend: Backend,
-  { address, given }: { readonly address: Address; readonly given: string | undefined },
-  context: CommandContext,
-): Promise<ExitCode> {
-  const own = namespaceFor(backend, given);
-  const { view, report } = await lookUp(backend, address, own);
-  if (report.state === "outside" && report.sandboxes.length === 0) {
-    reportError(context.io, notInPools(view, address).message);
-    return 1;
-  }
-  if (report.state === "unseen" && report.pod === undefined) {
-    reportError(context.io, unseenWords(report, own));
-    return 2;
-  }
-  const holder = report.state === "held" ? view.claim(report.claim ?? "")?.record : undefined;
-  const elsewhere =
-    holder === undefined ? usedElsewhere(report, given) : heldElsewhere(address, holder, given);
-  if (elsewhere !== undefined) {
-    reportError(context.io, elsewhere.message);
-    return 1;
-  }
-  if (holder === undefined) {
-    context.io.stdout.write(describeAddress(report));
-    return 0;
-  }
-  const mac = macOfAddress(address);
-  context.io.stdout.write(`${mac === undefined ? address : `MAC address ${mac}`} is held\n`);
-  const { namespace, name } = holder;
-  return await explainOne(backend, { kind: "IPClaim", namespace, name }, context);
-}
-
-/** Of an address without a claim: pods that have it, none of which is in the namespace that was named. */
-function usedElsewhere(
-  { address, sandboxes }: AddressReport,
-  given: string | undefined,
-): Refusal | undefined {
-  const pods = sandboxes.map(({ pod }) => pod).filter((pod) => pod !== "");
-  const isElsewhere = pods.length > 0 && !pods.some((pod) => pod.startsWith(`${given}/`));
-  if (given === undefined || !isElsewhere) return undefined;
-  const words = `address ${address} is in a sandbox of pod ${pods.join(", ")}, which is not in namespace ${given}; leave -n out if you mean that pod`;
-  return refuse("CLAIM_MISSING", words, { address });
-}
-
-async function explainOne(
-  backend: Backend,
-  { kind, ...key }: { kind: "Pod" | "IPClaim"; namespace: string; name: string },
-  { io }: CommandContext,
-): Promise<ExitCode> {
-  const gather = kind === "Pod" ? factsOfPod : factsOfClaim;
-  const facts = await gather(backend, key, io.clock.now());
-  const { pod, claim } = facts ?? {};
-  if (facts !== undefined && kind === "Pod" && pod !== undefined)
-    return printDiagnosis(io, explainPod(pod, facts));
-  if (facts !== undefined && claim !== undefined)
-    return printDiagnosis(io, explainClaim(claim.record, facts));
-  reportError(io, kind === "Pod" ? await missingPod(backend, key) : noClaim(claimKey(key)).message);
-  return 1;
-}
-
-function printDiagnosis(
-  { stdout }: CommandContext["io"],
-  { text, stuck }: { text: string; stuck: boolean },
-): ExitCode {
-  stdout.write(text);
-  return stuck ? 1 : 0;
 }
 
 async function explainAll(

@@ -33,12 +33,13 @@ export const who: Command = {
     const address = addressOf(text);
     return await withBackend(context, "read", async (backend) => {
       const namespace = namespaceFor(backend, args.text("namespace"));
-      const { view, report } = await lookUp(backend, address, namespace);
+      const found = await lookUp(backend, address, namespace);
+      const { view, report } = found;
       const isOutside = report.state === "outside" && report.sandboxes.length === 0;
       const isUnseen = report.state === "unseen" && report.pod === undefined;
       if (format === "json" || format === "yaml") context.io.stdout.write(document(report, format));
       else if (isOutside) reportError(context.io, notInPools(view, address).message);
-      else if (isUnseen) reportError(context.io, unseenWords(report, namespace));
+      else if (isUnseen) reportError(context.io, unseenWords(found, namespace));
       else context.io.stdout.write(describeAddress(report));
       return isUnseen ? 2 : isOutside ? 1 : 0;
     });

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
-import { BerthError } from "../../allocator/base/errors.ts";
-import type { Kind, Store } from "../../allocator/store/store.ts";
+import type { Kind } from "../../allocator/store/store.ts";
 import {
   addr,
   addrs,
@@ -19,6 +18,7 @@ import { usesOf } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { Folder } from "../testing/folder.ts";
+import { tenantsOf } from "../testing/tenant.ts";
 import { lookUp } from "./address-lookup.ts";
 import { describeAddress, unseenWords } from "./address-words.ts";
 
@@ -33,24 +33,8 @@ const NODE = {
   status: { addresses: [{ type: "InternalIP", address: "10.40.0.6" }] },
 };
 
-/** As an API server would, that lets nobody see these kinds, nor claims but those of namespace shop. */
-function closed(store: Store, kinds: readonly Kind[]): Store {
-  const refuse = () => new BerthError("STORE_READ_ONLY", "no");
-  return {
-    ...store,
-    get: async (kind, key) => {
-      if (kinds.includes(kind) || (kind === "claim" && !key.startsWith("shop/"))) throw refuse();
-      return await store.get(kind, key);
-    },
-    list: (kind, ...rest) => {
-      if (kinds.includes(kind)) throw refuse();
-      return store.list(kind, ...rest);
-    },
-  };
-}
-
 /** What is found of the address where these kinds are closed to the user, in words. */
-async function found(t: TestContext, address: string, kinds: readonly Kind[]) {
+async function found(t: TestContext, address: string, kinds: readonly Kind[], arePodsClosed = false) {
   const up = { ...pod("plain", { uid: "u1" }), status: { podIPs: [{ ip: "10.40.0.5" }] } };
   const data = await Folder.of(t, {
     pools: [DB_POOL, CUT],
@@ -63,17 +47,10 @@ async function found(t: TestContext, address: string, kinds: readonly Kind[]) {
     objects: [up, NODE],
   });
   return await withBackend(data.context(), "read", async (backend) => {
-    const tenants: Backend = {
-      ...backend,
-      place: "cluster",
-      node: "",
-      store: closed(backend.store, kinds),
-      claims: async (namespace) =>
-        (await backend.claims(namespace)).filter(({ record }) => record.namespace === namespace),
-    };
-    const { report } = await lookUp(tenants, addr(address), "shop");
+    const looked = await lookUp(tenantsOf(backend, { kinds, arePodsClosed }), addr(address), "shop");
+    const { report } = looked;
     const isTold = report.state !== "unseen" || report.pod !== undefined;
-    return { report, words: isTold ? describeAddress(report) : unseenWords(report, "shop") };
+    return { report, words: isTold ? describeAddress(report) : unseenWords(looked, "shop") };
   });
 }
 
@@ -117,6 +94,17 @@ describe("an address, for somebody with rights in one namespace", () => {
       assert.equal(
         words,
         `address ${address} is of no claim or pod of namespace shop, and whose else it is, this user may not read; ask for a role that allows list on ippools.berth.dev, get on ipreservations.berth.dev, or choose another user with --context`,
+      );
+    }
+  });
+
+  it("is not said to be of no pod where pods may not be listed", async (t) => {
+    for (const kinds of [ALL, ["reservation", "block"]] as const) {
+      const { report, words } = await found(t, "10.20.0.71", kinds, true);
+      assert.equal(report.state, "unseen");
+      assert.match(
+        words,
+        / is of no claim of namespace shop, and whose else it is, this user may not read; /,
       );
     }
   });

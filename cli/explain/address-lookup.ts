@@ -14,6 +14,8 @@ import { occupyOne, withPodOfBlock } from "./occupied-addresses.ts";
 export interface AddressLookup {
   readonly view: RecordCache;
   readonly report: AddressReport;
+  /** What of the namespace was looked through, as far as this user may list it, because the reservation may not be read. */
+  readonly searched: "claims" | "claims and pods";
 }
 
 /**
@@ -32,7 +34,9 @@ export async function lookUp(backend: Backend, address: Address, namespace: stri
   const uses = await backend.uses([...view.claims()].map(({ record }) => record));
   const seen = { view, place: backend.place, unread, hidden };
   const report = await withPodOfBlock(addressReportOf(seen, uses, address), backend);
-  return { view, report: report.state === "unseen" ? await withOwnPod(report, backend, namespace) : report };
+  return report.state === "unseen"
+    ? { view, ...(await withOwnPod(report, backend, namespace)) }
+    : { view, report, searched: "claims" };
 }
 
 /** The report with the pod of the namespace that says that it has the address. */
@@ -40,8 +44,10 @@ async function withOwnPod(
   report: AddressReport,
   { world }: Backend,
   namespace: string,
-): Promise<AddressReport> {
-  const pods = (await ifAllowed(() => world.objects("Pod", namespace))) ?? [];
+): Promise<Omit<AddressLookup, "view">> {
+  const pods = await ifAllowed(() => world.objects("Pod", namespace));
+  if (pods === undefined) return { report, searched: "claims" };
+  const searched = "claims and pods";
   const found = pods.find(
     (pod) =>
       pod.metadata.namespace === namespace &&
@@ -49,7 +55,7 @@ async function withOwnPod(
       !pod.spec.flag("hostNetwork") &&
       reportedAddresses(pod).has(report.address),
   );
-  if (found === undefined) return report;
+  if (found === undefined) return { report, searched };
   const { name, uid } = found.metadata;
-  return { ...report, used: true, pod: { namespace, name, uid } };
+  return { report: { ...report, used: true, pod: { namespace, name, uid } }, searched };
 }

@@ -4,6 +4,7 @@
 import { listed } from "../../allocator/base/listed.ts";
 import type { Kind } from "../../allocator/store/store.ts";
 import { columns, printable } from "../terminal/output.ts";
+import type { AddressLookup } from "./address-lookup.ts";
 import type { AddressReport, AddressState, Sandbox } from "./address-report.ts";
 
 const SENTENCES: { readonly [S in AddressState]: string } = {
@@ -75,11 +76,14 @@ function retainedWords({ retainedUntil, hidden }: AddressReport): string {
 }
 
 /** Of one that this user may not look up, and that is nobody's of the namespace: what is known all the same, and what would help. */
-export function unseenWords({ address, pool, hidden = [] }: AddressReport, namespace: string): string {
+export function unseenWords(
+  { report: { address, pool, hidden = [] }, searched }: Pick<AddressLookup, "report" | "searched">,
+  namespace: string,
+): string {
   const name = `address ${address}${pool === undefined ? "" : ` in pool "${pool}"`}`;
   const roles = hidden.map((kind) => `${kind === "pool" ? "list" : "get"} on ${resourceOf(kind)}`);
   const whose = hidden.includes("reservation")
-    ? `is of no claim or pod of namespace ${namespace}, and whose else it is`
+    ? `is of no claim ${searched === "claims" ? "" : "or pod "}of namespace ${namespace}, and whose else it is`
     : "is reserved for nobody, and whether it is free";
   return `${name} ${whose}, this user may not read; ask for a role that allows ${listed(roles, roles.length)}, or choose another user with --context`;
 }
