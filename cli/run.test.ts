@@ -113,6 +113,14 @@ describe("misuse", () => {
     [["get", "claims", "a", "b"], '"b" is one argument too many'],
     [["who"], "ADDRESS is missing"],
     [
+      ["--data=x"],
+      "name a command behind --data; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, fence, import, version",
+    ],
+    [
+      ["reserve", "shop/vip", "--address", "10.20.0.300"],
+      '--address "10.20.0.300" is not an IP address; write 10.20.0.51 or fd00:20::51, no prefix',
+    ],
+    [
       ["who", "mysql"],
       '"mysql" is neither an IP nor a MAC address; write 10.20.0.51 or fd00:20::51, no prefix, or 02:00:00:00:00:51; what a pod or claim has: berthctl explain pod/NAME or claim/NAME',
     ],

@@ -206,6 +206,9 @@ function besideEtcd(
 
 function unknownCommand(name: string, program: Program): BerthError {
   const names = commandsOf(COMMANDS, program).map((command) => command.name);
+  // a flag that says where, and nothing behind it
+  if (PLACES.test(name))
+    return usageError(`name a command behind ${name.split("=", 1)[0]}; there are ${names.join(", ")}`);
   const near = nearestWord(name, names);
   const advice = near === undefined ? `there are ${names.join(", ")}` : `did you mean ${near}?`;
   return usageError(`there is no command ${JSON.stringify(name)}; ${advice}`);

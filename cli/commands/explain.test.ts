@@ -231,7 +231,7 @@ describe("berthctl explain", () => {
       2,
       '"mysql-0" is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address; did you mean pod/mysql-0 or claim/mysql-0?',
     ],
-    [["pod"], 2, '"pod" is neither pod/[NAMESPACE/]NAME, claim/[NAMESPACE/]NAME nor an address'],
+    [["pod"], 2, "say which pod: explain pod [NAMESPACE/]NAME"],
     [
       ["ipclaim.berth.dev/shop/x"],
       1,

@@ -84,6 +84,11 @@ function subjectNamed(operand: string): Named {
   const address = addressNamed(operand);
   if (address !== undefined) return { kind: "address", address };
   const [name = "", ...rest] = operand.split("/");
+  const bare = rest.length === 0 ? kindNamed(operand) : undefined;
+  if (bare?.kind === "Pod" || bare?.kind === "IPClaim")
+    throw usageError(
+      `say which ${bare.kind === "Pod" ? "pod" : "claim"}: explain ${operand} [NAMESPACE/]NAME`,
+    );
   const known = rest.length === 0 ? undefined : kindNamed(name);
   const { kind } = known ?? {};
   if (kind === "Pod" || kind === "IPClaim") return { kind, rest: rest.join("/") };

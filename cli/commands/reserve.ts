@@ -20,6 +20,7 @@ import {
   usageError,
   waitMsOf,
 } from "../terminal/flags.ts";
+import { addressNamed } from "./address-named.ts";
 import { withReviews } from "./reviews.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
@@ -99,6 +100,9 @@ function requestOf(args: Arguments): object {
   const wrong = words(addresses ?? "").find((word) => word.includes("/"));
   if (wrong !== undefined) throw noAddress(wrong, "--address");
   if (`${addresses ?? pools}`.includes("@")) return requestOn(addresses, pools);
+  const none =
+    addresses === undefined ? undefined : words(addresses).find((word) => addressNamed(word) === undefined);
+  if (none !== undefined) throw noAddress(none, "--address");
   return {
     ...(addresses === undefined ? {} : { addresses: words(addresses) }),
     ...(pools === undefined ? {} : { pools: words(pools) }),
