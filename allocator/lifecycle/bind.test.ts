@@ -209,11 +209,11 @@ describe("planBind", () => {
       return isRefusal(plan) ? [plan.message, plan.details] : [];
     };
     assert.deepEqual(words(bound(), podOn("b", "y")), [
-      "claim shop/mysql-0 is still bound to pod a on node x, whose sandbox was not seen to end; it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service",
+      "claim shop/mysql-0 (10.20.0.70) is still bound to pod a on node x, whose sandbox was not seen to end; it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true",
       { claim: "shop/mysql-0", pod: "a", node: "x" },
     ]);
     assert.deepEqual(words(held(), podOn("b", "y")), [
-      "claim shop/mysql-0 is held for another pod of its set; it is free again when that pod is gone",
+      "claim shop/mysql-0 (10.20.0.70) is held for another pod of its set; it is free again when that pod is gone",
       { claim: "shop/mysql-0", pod: "" },
     ]);
     assert.deepEqual(

@@ -3,6 +3,7 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
+import { refuseAddress } from "../ip/mac.ts";
 import {
   type Binding,
   type Claim,
@@ -77,14 +78,19 @@ export function planBind(claim: Claim, pod: BindTarget, evidence: BindingEvidenc
   if (current.node === "") return holdConflict(claim, current, pod, evidence) ?? { kind: "bind", binding };
   if (isOfAnotherToken(current, pod)) return keptForAnother(claim, pod);
   if (evidence.fenced) return { kind: "bind", binding };
-  if (evidence.holderThere === true) return boundElsewhere(current, key);
+  if (evidence.holderThere === true) return boundElsewhere(claim, current);
   if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
-  return refuse(
+  return refuseAddress(
     "CLAIM_BUSY",
-    `claim ${key} is still bound to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
-      `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service`,
+    `${described(claim)} is still bound to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
+      `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true`,
     { claim: key, pod: current.podName, node: current.node },
   );
+}
+
+/** Whoever waits asked for an address, and need not know what its claim is called. */
+function described(claim: Claim): string {
+  return `claim ${claimKey(claim)} (${formatHolding(claim).join(", ")})`;
 }
 
 /** Slots move by a hold that admission writes, with the next pod's token in it: what is bound with another token is not this pod's any more. */
@@ -94,8 +100,8 @@ function isOfAnotherToken(current: Binding, pod: BindTarget): boolean {
 
 function keptForAnother(claim: Claim, { name }: BindTarget): Refusal {
   const key = claimKey(claim);
-  const words = `claim ${key}, with which pod ${name} was admitted, is pod ${claim.binding?.podName}'s by now; delete the pod and create it again`;
-  return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
+  const words = `${described(claim)}, with which pod ${name} was admitted, is pod ${claim.binding?.podName}'s by now; delete the pod and create it again`;
+  return refuseAddress("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 
 /** Why the claim is not for the pod, whoever has it now. */
@@ -132,9 +138,9 @@ export function deletionPending(claim: Claim, finalizers: readonly string[] = []
   return refuse("CLAIM_RELEASING", `claim ${key} is being deleted; ${why}`, { claim: key });
 }
 
-function boundElsewhere({ podName, node }: Binding, key: string): Refusal {
-  const words = `claim ${key} is bound to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
-  return refuse("CLAIM_BUSY", words, { claim: key, pod: podName, node });
+function boundElsewhere(claim: Claim, { podName, node }: Binding): Refusal {
+  const words = `${described(claim)} is bound to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
+  return refuseAddress("CLAIM_BUSY", words, { claim: claimKey(claim), pod: podName, node });
 }
 
 /** Another pod of the name was admitted since, with another request: this one must not start with its addresses. */
@@ -161,9 +167,9 @@ function holdConflict(
   const its = hold.token === pod.token && (hold.podUID === "" || samePod(hold, pod));
   if (its || hold.token === "" || evidence.holdExpired) return undefined;
   const key = claimKey(claim);
-  return refuse(
+  return refuseAddress(
     "CLAIM_BUSY",
-    `claim ${key} is held for another pod of its set; it is free again when that pod is gone`,
+    `${described(claim)} is held for another pod of its set; it is free again when that pod is gone`,
     {
       claim: key,
       pod: hold.podName,

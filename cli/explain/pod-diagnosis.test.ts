@@ -29,8 +29,8 @@ function nodeWith(
 }
 
 const BUSY =
-  "waits: claim shop/mysql-0 is still bound to pod mysql-0 on node node-a, whose sandbox was not seen to end; " +
-  "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
+  "waits: claim shop/mysql-0 (10.20.0.70) is still bound to pod mysql-0 on node node-a, whose sandbox was not seen to end; " +
+  "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true";
 
 describe("what is said of a pod", () => {
   for (const [what, pod, circumstances, words, next] of [
@@ -72,7 +72,7 @@ describe("what is said of a pod", () => {
       "the old pod still being deleted",
       podWith({ name: "other" }),
       facts(bound, { holder: podWith({ uid: "uid-of-mysql-0", deleting: true }) }),
-      "waits: claim shop/mysql-0 is bound to pod mysql-0 on node node-a, which is still there; it moves when that pod is gone",
+      "waits: claim shop/mysql-0 (10.20.0.70) is bound to pod mysql-0 on node node-a, which is still there; it moves when that pod is gone",
       ["pod mysql-0 is still being deleted on node-a; see: kubectl describe pod mysql-0 -n shop"],
     ],
     [

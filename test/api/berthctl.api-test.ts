@@ -192,8 +192,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal(
           steady(waits.stdout),
           lines(
-            "pod/shop/kafka-0 waits: claim shop/kafka-0 is still bound to pod kafka-0 on node node-b, whose sandbox was not seen to end; " +
-              "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service",
+            "pod/shop/kafka-0 waits: claim shop/kafka-0 (10.20.0.80) is still bound to pod kafka-0 on node node-b, whose sandbox was not seen to end; " +
+              "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true",
             "  pod             on node-a, Pending, uid UID",
             "  admitted with   claim kafka-0, 10.20.0.80",
             "  claim           shop/kafka-0, Attached, for StatefulSet kafka, ordinal 0",
@@ -208,7 +208,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         );
         assert.match(
           (await cluster.call("explain", "claim/kafka-0")).stdout,
-          /^ipclaim\/shop\/kafka-0 is wanted by pod kafka-0, which waits: claim shop\/kafka-0 is still bound/,
+          /^ipclaim\/shop\/kafka-0 is wanted by pod kafka-0, which waits: claim shop\/kafka-0 \(10\.20\.0\.80\) is still bound/,
         );
         await new Client(cluster.connection, NODES).patch(
           { name: "node-b" },

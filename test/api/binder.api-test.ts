@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { NODE_GRACE_MS } from "../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../allocator/store/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -56,9 +57,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const { uid } = await cluster.run(name, "node-c", await cluster.claim(name, address));
       await cluster.bound(name, uid, "node-c");
     };
-    const busy = (name: string, holder: string, node: string) =>
-      `Warning ClaimBusy: claim shop/${name} is still bound to pod ${holder} on node ${node}, whose sandbox was not seen to end; ` +
-      "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service";
+    const busy = ({ key, record: { name, addresses } }: Stored<"claim">, node: string) =>
+      `Warning ClaimBusy: claim ${key} (${addresses.join()}) is still bound to pod ${name} on node ${node}, whose sandbox was not seen to end; ` +
+      "it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true";
 
     it("binds a claim to the pod of its name with one read and one write, and says so on the pod", async () => {
       await binder();
@@ -169,14 +170,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.report("moved", second.uid, false);
       await cluster.forceDelete("moved"); // and its sandbox may live on
       const third = await cluster.run("moved", "node-c", claim);
-      await reported(replica, "moved", busy("moved", "moved", "node-b"));
+      await reported(replica, "moved", busy(claim, "node-b"));
       await settled(replica);
       await overtaken("after-moved", "10.20.1.8");
       assert.equal((await cluster.read("moved")).binding?.podUID, second.uid);
       await cluster.report("moved", second.uid, true);
       await cluster.bound("moved", third.uid, "node-c");
       const warnings = (await cluster.events("moved")).filter((event) => event.startsWith("Warning"));
-      assert.deepEqual(warnings, [busy("moved", "moved", "node-b")]);
+      assert.deepEqual(warnings, [busy(claim, "node-b")]);
     });
 
     it("moves it when the node is deleted and its grace is over", async () => {
@@ -187,7 +188,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.bound("orphaned", first.uid, "node-gone");
       await cluster.forceDelete("orphaned");
       const next = await cluster.run("orphaned", "node-b", claim);
-      await reported(replica, "orphaned", busy("orphaned", "orphaned", "node-gone"));
+      await reported(replica, "orphaned", busy(claim, "node-gone"));
       await cluster.deleteNode("node-gone");
       replica.clock.skip(NODE_GRACE_MS - 1_000);
       await overtaken("after-orphaned", "10.20.1.10");
@@ -215,7 +216,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.report("fenced", first.uid, true); // the node is back, and says what it had to say
       await cluster.forceDelete("fenced");
       await cluster.run("fenced", "node-c", claim);
-      await reported(replica, "fenced", busy("fenced", "fenced", "node-b"));
+      await reported(replica, "fenced", busy(claim, "node-b"));
       assert.equal((await cluster.read("fenced")).binding?.podUID, second.uid);
     });
 
@@ -228,7 +229,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await reported(
         replica,
         "copy",
-        `Warning ClaimBusy: claim ${claim.key} is bound to pod original on node node-a, which is still there; it moves when that pod is gone`,
+        `Warning ClaimBusy: claim ${claim.key} (10.20.1.13) is bound to pod original on node node-a, which is still there; it moves when that pod is gone`,
       );
       await settled(replica);
       assert.equal((await cluster.read(claim.record.name)).binding?.podUID, first.uid);

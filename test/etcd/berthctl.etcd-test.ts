@@ -70,7 +70,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.deepEqual(addressesIn(await a.runtime.add(here)), ["10.10.30.60/24"]);
       assert.match(
         failureOf(await b.runtime.add(there, asPodman)).msg,
-        /default\/recorder is still bound to pod recorder on node host-a/,
+        /default\/recorder \(10\.10\.30\.60\) is still bound to pod recorder on node host-a/,
       );
       const [any = ""] = addressesIn(await b.runtime.add(b.container()));
       assert.match(any, /^10\.10\.30\.(5\d|6\d|70)\/24$/);

@@ -64,7 +64,7 @@ describe("a pod that was made", () => {
     assert.equal(await said(world, named(mutated, "web-x")), "");
     assert.equal(
       await said(world, named(mutated, "web-y")),
-      "CLAIM_BUSY: claim shop/web-slot-0 is held for another pod of its set; it is free again when that pod is gone",
+      "CLAIM_BUSY: claim shop/web-slot-0 (10.20.0.70) is held for another pod of its set; it is free again when that pod is gone",
     );
     assert.equal(await world.objects.pod("shop", "web-y"), undefined);
     assert.equal(await said(world, named(mutated, "web-x"), { operation: "UPDATE" }), "");

@@ -152,7 +152,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
     node.see(podOf("a"));
     assert.match(
       await node.said(ask("a")),
-      /^CLAIM_BUSY: claim shop\/a is still bound to pod a on node node-b/,
+      /^CLAIM_BUSY: claim shop\/a \(\S+\) is still bound to pod a on node node-b/,
     );
     assert.equal(await node.status("a"), "Detached  for uid-a");
   });
@@ -199,9 +199,15 @@ describe("an ADD after its claim was let go, or may have been", () => {
     const next = node.another();
     await node.claims.settle("shop/a"); // of the process before it: the view of the next one is older
     assert.ok(!isRefusal(await node.bind("a", "uid-2", "node-b")));
-    assert.match(await node.said(ask("a"), next), /^CLAIM_BUSY: claim shop\/a is still bound to pod a/);
+    assert.match(
+      await node.said(ask("a"), next),
+      /^CLAIM_BUSY: claim shop\/a \(\S+\) is still bound to pod a/,
+    );
     node.see(podOf("a", { finished: true }));
-    assert.match(await node.said(ask("a"), next), /^CLAIM_BUSY: claim shop\/a is still bound to pod a/);
+    assert.match(
+      await node.said(ask("a"), next),
+      /^CLAIM_BUSY: claim shop\/a \(\S+\) is still bound to pod a/,
+    );
   });
 
   it("is refused without the API server, and is not counted as attached", async () => {
