@@ -163,6 +163,31 @@ describe("berthctl explain", () => {
       assert.match(stdout.trimEnd(), words);
     });
 
+  it("refuses a Deployment whose list is too short for its pods, as apply does, and warns of its rollout", async (t) => {
+    const of = async (list: string, there: readonly unknown[] = [], spec = {}) => {
+      const data = await Folder.of(t, { pools: [DB_POOL], objects: there });
+      const annotations = { "berth.dev/ips": list };
+      const object = workload("Deployment", "web", { replicas: 2, annotations, spec });
+      const { code, stdout, stderr } = await data.callWith(JSON.stringify(object), "explain", "-f", "-");
+      return { code, object, said: `${stdout}${stderr}`.trimEnd().split("\n").at(-1) ?? "" };
+    };
+    const short = await of("10.20.0.71");
+    assert.equal(short.code, 1);
+    assert.match(short.said, / refused +the set has 1 entry for 2 replicas; add entries or lower replicas$/);
+    assert.equal((await of("10.20.0.71", [short.object])).code, 0, "it is there like that");
+    const rolling = { strategy: { rollingUpdate: { maxUnavailable: 0 } } };
+    assert.match(
+      (await of("10.20.0.71;10.20.0.72", [], rolling)).said,
+      / with maxUnavailable 0 it would never end/,
+    );
+    const surging = await of("10.20.0.71;10.20.0.72", [], {
+      strategy: { rollingUpdate: { maxUnavailable: 1 } },
+    });
+    assert.equal(surging.code, 0);
+    assert.match(surging.said, /^Warning: a rolling update may want 3 pods at once .* its surge pods wait/);
+    assert.deepEqual((await of("10.20.0.71-10.20.0.73")).code, 0);
+  });
+
   it("warns of annotations that ask Berth for nothing, as apply does", async (t) => {
     const data = await folderOfOneClaim(t);
     for (const [annotations, words] of [

@@ -11,6 +11,7 @@ import { type KindFacts, kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { type Backend, namespaceFor } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { ManifestDryRun } from "../explain/dry-run.ts";
@@ -171,16 +172,20 @@ async function dryRunObject(
 ): Promise<{ readonly rows: readonly DryRunner[]; readonly warnings: readonly string[] }> {
   // The rules take longer to load than the rest of berthctl takes to run.
   const { judgeManifest } = await import("../explain/manifest-rules.ts");
+  const { kind, metadata } = object;
   const { refusal, warnings, idle } = await judgeManifest(forecast.view, world, object, dialects);
   if (refusal !== undefined) {
-    const { kind, metadata } = object;
     const last = metadata.name === "" ? `${metadata.generateName}*` : metadata.name;
     const parts = [kind.toLowerCase(), kind === "Namespace" ? "" : metadata.namespace, last];
     const subject = parts.filter((part) => part !== "").join("/");
     return { rows: [{ subject, outcome: refusal, request: {} }], warnings };
   }
   const rows = await forecast.of(object);
-  const known = { view: forecast.view, place, ...(dialects === undefined ? {} : { dialects }) };
+  const isNamed = kind === "Deployment" && metadata.name !== "";
+  const before = isNamed
+    ? await ifAllowed(() => world.object(kind, metadata.namespace, metadata.name))
+    : undefined;
+  const known = { view: forecast.view, place, before, ...(dialects === undefined ? {} : { dialects }) };
   const beside = judgeBeside(known, object, rows);
   if (isRefusal(beside)) {
     const isRefused = rows.some(({ outcome }) => isRefusal(outcome));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission says of a pod beside what it reserves: of MAC addresses, interfaces, and keys that it does not read.
 
+import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { macsAside } from "../../allocator/demand/own-macs.ts";
@@ -9,24 +10,31 @@ import { podTemplate, templateAnnotations } from "../../allocator/demand/workloa
 import type { Address } from "../../allocator/ip/address.ts";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { notesOn, withoutUnread } from "../../allocator/manifest/dialects.ts";
-import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { forNamespacesAlone, nearMisses } from "../../allocator/manifest/near-keys.ts";
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
+import { checkRollout } from "../../webhook/admission/rollout.ts";
 import type { Backend } from "../backend/backend.ts";
 import type { DryRunner } from "./dry-runner.ts";
 
+interface Known {
+  readonly view: RecordReader;
+  readonly dialects?: Dialects;
+  readonly place: Backend["place"];
+  /** The object as it is there; absent: it is not, or this user may not read it. */
+  readonly before?: KubeObject | undefined;
+}
+
 /** Warnings, or a refusal; `rows` are what the object's pods would get. */
 export function judgeBeside(
-  {
-    view,
-    dialects,
-    place,
-  }: { readonly view: RecordReader; readonly dialects?: Dialects; readonly place: Backend["place"] },
+  { view, dialects, place, before }: Known,
   object: KubeObject,
   rows: readonly DryRunner[],
 ): readonly string[] | Refusal {
   if (rows.length === 0 || !hasPods(object)) return [];
+  const enough = judgeEntries(object, before, rows);
+  if (isRefusal(enough)) return enough;
   const isPod = object.kind === "Pod";
   const annotations = isPod ? object.metadata.annotations : templateAnnotations(object);
   const { namespace } = object.metadata;
@@ -35,12 +43,31 @@ export function judgeBeside(
   const read = withoutUnread(annotations, dialects);
   const isServed = rows.some(({ outcome }) => !isRefusal(outcome) && outcome.kind !== "nothing");
   return [
+    ...enough,
     ...macs,
     ...nearMisses(annotations, dialects),
     ...forNamespacesAlone(annotations, dialects),
     ...(isServed ? notesOn(read) : []),
     ...unmadeInterfaces(read, place !== "cluster"),
   ];
+}
+
+/** Whether the list of a Deployment has an entry for every pod that may live at once; of one that is there so already nothing is said. */
+function judgeEntries(
+  object: KubeObject,
+  before: KubeObject | undefined,
+  rows: readonly DryRunner[],
+): readonly string[] | Refusal {
+  const [first] = rows;
+  const entries = first?.request.entries;
+  const isJudged = object.kind === "Deployment" && entries !== undefined && rows.length === entries.length;
+  if (!isJudged || rows.some(({ outcome }) => isRefusal(outcome))) return [];
+  const { replicas } = workloadState(object);
+  const isThere =
+    before !== undefined &&
+    workloadState(before).replicas === replicas &&
+    isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object));
+  return isThere ? [] : checkRollout(object, replicas, entries.length);
 }
 
 function hasPods(object: KubeObject): boolean {
