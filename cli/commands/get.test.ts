@@ -235,6 +235,14 @@ describe("berthctl get", () => {
     );
   });
 
+  it("shortens a list of many addresses in its table", async (t) => {
+    const list = Array.from({ length: 99 }, (_, i) => `10.20.0.${i + 50}`).join(";");
+    const set = workload("Deployment", "web", { annotations: { "berth.dev/ips": list } });
+    const data = await Folder.of(t, { objects: [set] });
+    const { stdout } = await data.call("get", "workloads", "-A");
+    assert.match(stdout, / berth\.dev\/ips=10\.20\.0\.50;[\d.;]{49}\.\.\. +-$/m);
+  });
+
   it("lists a pod that has no claim with the addresses of its sandbox", async (t) => {
     const data = await Folder.of(t, {
       objects: [pod("plain"), pod("waits")],

@@ -122,12 +122,19 @@ function concernsBerth({ annotations }: Pick<KubeObject["metadata"], "annotation
   return annotations[ASSIGNED_CLAIM] !== undefined || requestKeysIn(annotations).length > 0;
 }
 
+/** Of a list of a thousand addresses a table has no room; `-o yaml` has all of it. */
+const SHOWN_OF_VALUE = 60;
+
 /** The annotations of the template that ask for something, as they were written. */
 function requestOf({ spec }: KubeObject): string {
   const annotations = spec.at("template").at("metadata").texts("annotations");
   return requestKeysIn(annotations)
-    .map((key) => `${key}=${annotations[key]}`)
+    .map((key) => `${key}=${shortened(annotations[key] ?? "")}`)
     .join(" ");
+}
+
+function shortened(value: string): string {
+  return value.length <= SHOWN_OF_VALUE ? value : `${value.slice(0, SHOWN_OF_VALUE)}...`;
 }
 
 function ageOfObject({ json }: KubeObject, now: number): string {
