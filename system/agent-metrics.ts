@@ -63,6 +63,12 @@ export const AGENT_METRICS = {
     help: "Age of the oldest DEL that waits in the spool; 0 if there is none",
     labels: [],
   },
+  berth_agent_plugin_failing: {
+    type: "gauge",
+    by: "agent",
+    help: "1 if the CNI plugin, or another name of it, could not be written to the host, else 0",
+    labels: [],
+  },
   berth_journal_commit_duration_seconds: {
     type: "histogram",
     by: "agent",

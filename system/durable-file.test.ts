@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { createDurably, removeLeftovers, writeDurably } from "./durable-file.ts";
+import { createDurably, LEFTOVER_MS, removeLeftovers, writeDurably } from "./durable-file.ts";
 
 describe("writeDurably", () => {
   let folder = "";
@@ -82,11 +82,28 @@ describe("removeLeftovers", () => {
 
   it("removes what a write that was cut off has left, once nobody can be writing it any more", async () => {
     const path = join(folder, "key");
-    const names = [".key.1.tmp", ".key.2.tmp", ".keys.1.tmp", ".key", "key"];
-    for (const name of names) await writeFile(join(folder, name), "text");
-    for (const name of names.slice(1)) await utimes(join(folder, name), 1, 1);
-    await removeLeftovers(path, 2_000);
-    assert.deepEqual((await readdir(folder)).sort(), [".key", ".key.1.tmp", ".keys.1.tmp", "key"]);
+    const now = Date.UTC(2026, 0, 1);
+    const minute = LEFTOVER_MS + 1_000;
+    for (const [name, age] of [
+      [".key.young.tmp", 1_000],
+      [".key.ahead.tmp", -1_000], // the clock was set back meanwhile, by a little
+      [".key.old.tmp", minute],
+      [".key.future.tmp", -minute],
+      [".keys.1.tmp", minute],
+      [".key", minute],
+      ["key", minute],
+    ] as const) {
+      await writeFile(join(folder, name), "text");
+      await utimes(join(folder, name), (now - age) / 1_000, (now - age) / 1_000);
+    }
+    await removeLeftovers(path, now);
+    assert.deepEqual((await readdir(folder)).sort(), [
+      ".key",
+      ".key.ahead.tmp",
+      ".key.young.tmp",
+      ".keys.1.tmp",
+      "key",
+    ]);
     await assert.rejects(removeLeftovers(join(folder, "none/key"), 0), { code: "ENOENT" });
   });
 });

@@ -4,6 +4,8 @@ import { link, lstat, open, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 const SUFFIX = ".tmp";
+/** No write takes so long. One that does all the same fails when its temporary file is removed, and can be tried again. */
+export const LEFTOVER_MS = 60_000;
 
 /**
  * Replaces a file in one step that survives a crash: whoever reads it finds the old content or the new one, whole.
@@ -62,13 +64,17 @@ async function orRemoved<T>(temporary: string, work: () => Promise<T>): Promise<
   }
 }
 
-/** Temporary files beside it that a crash has left behind, last changed before `before`, milliseconds since 1970. */
-export async function removeLeftovers(path: string, before: number): Promise<void> {
+/**
+ * Removes the temporary files beside it that a crash has left behind: last changed more than a minute before `now`, milliseconds since 1970, or
+ * after it, by a clock that was ahead. Whoever writes one at this moment does so by this host's clock.
+ */
+export async function removeLeftovers(path: string, now: number): Promise<void> {
   const folder = dirname(path);
   const names = (await readdir(folder)).filter((n) => n.startsWith(prefixOf(path)) && n.endsWith(SUFFIX));
   for (const leftover of names.map((name) => join(folder, name))) {
     const found = await lstat(leftover).catch(() => undefined);
-    if (found !== undefined && found.mtimeMs < before) await rm(leftover, { force: true });
+    if (found !== undefined && Math.abs(now - found.mtimeMs) > LEFTOVER_MS)
+      await rm(leftover, { force: true });
   }
 }
 

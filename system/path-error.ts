@@ -6,6 +6,11 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === "string" ? error.code : undefined;
 }
 
+/** Whether there was no room for what was to be written: there may be some again at any moment. */
+export function isFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes(errnoOf(error) ?? "");
+}
+
 /** Of a path at which nothing is, or can be, or no file. */
 const ABSENT = ["ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG"];
 

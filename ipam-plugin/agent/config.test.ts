@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
-import { configOf, databaseOf } from "./config.ts";
+import { configOf, databaseOf, writtenFiles } from "./config.ts";
 import { RESULT_FOLDERS } from "./journal/runtime-records.ts";
 
 const LEAST = { BERTH_NODE_NAME: "node-a", KUBERNETES_SERVICE_HOST: "10.96.0.1" };
@@ -137,4 +137,24 @@ describe("the agent's environment", () => {
       assert.equal(refusal(env), `CONFIG_INVALID: ${words}`);
     });
   }
+});
+
+describe("the files that an agent writes", () => {
+  it("are those that its environment asks for, and its mark", () => {
+    assert.deepEqual(writtenFiles(configOf(LEAST)), ["/run/berth/agent.sock.journal"]);
+    const env = {
+      ...LEAST,
+      BERTH_CNI_BIN: "/host/cni/bin",
+      BERTH_CNI_ALIASES: "whereabouts",
+      BERTH_CONFLIST: "/mounted/05-berth.conflist",
+      BERTH_CNI_CONF: "/host/cni/net.d",
+    };
+    assert.deepEqual(writtenFiles(configOf(env)), [
+      "/host/cni/bin/berth",
+      "/host/cni/bin/whereabouts",
+      "/host/cni/net.d/05-berth.conflist",
+      "/var/lib/berth/conflist.json",
+      "/run/berth/agent.sock.journal",
+    ]);
+  });
 });

@@ -16,7 +16,8 @@ import {
 } from "../../system/environment.ts";
 import type { LogLevel } from "../../system/logger.ts";
 import { ALIASES } from "../cni/drop-ins.ts";
-import type { Aliases, Installation } from "./install/plugin-binary.ts";
+import { type Aliases, conflistPath, type Installation, PLUGIN } from "./install/plugin-binary.ts";
+import { markFileOf } from "./journal/boot-mark.ts";
 import { RESULT_FOLDERS } from "./journal/runtime-records.ts";
 
 /** What the environment says. Each field is a variable; the table in `configOf` has their names. */
@@ -114,6 +115,17 @@ export function databaseOf({ dataDir }: Pick<AgentConfig, "dataDir">): string {
 /** Which conflist the agent has written. */
 export function conflistRecordOf({ dataDir }: Pick<AgentConfig, "dataDir">): string {
   return join(dataDir, "conflist.json");
+}
+
+/** What the agent writes in one step each, into folders of the host. */
+export function writtenFiles(config: AgentConfig): readonly string[] {
+  const { plugin, aliases, conflist, socketPath } = config;
+  const names = [PLUGIN, ...(aliases?.names ?? [])];
+  return [
+    ...(plugin === undefined ? [] : names.map((name) => join(plugin.folder, name))),
+    ...(conflist === undefined ? [] : [conflistPath(conflist), conflistRecordOf(config)]),
+    markFileOf(socketPath).path,
+  ];
 }
 
 function nodeOf(given: string): string {

@@ -142,3 +142,32 @@ describe("an agent that starts on a full disk", await skipWithoutMount(), () => 
     }
   });
 });
+
+describe("an agent whose host has no room for its CNI plugin", await skipWithoutMount(), () => {
+  setUp();
+
+  it("serves, says so in its metrics, and installs it once there is room", async () => {
+    const node = await AgentNode.make("node-a", kubeConfig());
+    const bin = join(node.folder, "bin");
+    mkdirSync(bin);
+    let disk: SmallDisk | undefined;
+    try {
+      disk = await SmallDisk.over(bin);
+      disk.fill();
+      node.more = { BERTH_CNI_BIN: bin, BERTH_CNI_BINARY: join(folder, "kubeconfig") };
+      await node.serve();
+      const failing = async () =>
+        /^berth_agent_plugin_failing (\d)$/m.exec(await (await node.fetch("/metrics")).text())?.[1];
+      assert.equal(await failing(), "1");
+      assert.match(await node.runtime.refused("STATUS"), /^50 the claims of node node-a are not loaded/);
+      disk.free();
+      await eventually("it is installed", async () => ((await failing()) === "0" ? true : undefined));
+      assert.ok(existsSync(join(bin, "berth")));
+      assert.equal((await node.stop())?.rc, 0);
+    } finally {
+      await node.stop("SIGKILL");
+      await disk?.remove();
+      await node.remove();
+    }
+  });
+});

@@ -14,10 +14,11 @@ import type { CleanupStack } from "../../system/shutdown.ts";
 import { untilEndingSignal } from "../../system/signals.ts";
 import { startNodeAgent } from "./cluster-agent.ts";
 import { keepCompiledCode } from "./compile-cache.ts";
-import { type AgentConfig, conflistRecordOf, databaseOf, loadConfig } from "./config.ts";
+import { type AgentConfig, conflistRecordOf, databaseOf, loadConfig, writtenFiles } from "./config.ts";
 import { Conflist } from "./install/conflist.ts";
 import { warnAboutHost } from "./install/host-checks.ts";
-import { installAliases, installPlugin } from "./install/plugin-binary.ts";
+import { InstalledPlugin } from "./install/installed-plugin.ts";
+import { removeLeftoversLater } from "./install/leftovers.ts";
 import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
@@ -29,6 +30,8 @@ import { gaugeOf } from "./metrics.ts";
 import { serveProbes } from "./probes.ts";
 import { startWhenBound } from "./refuse-until-adopted.ts";
 
+const NOT_LOADED = "claims are not loaded";
+const NOT_WRITTEN = "the conflist is not brought to the host; if it cannot be, the log says why";
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 const closers: CleanupStack = [];
@@ -60,10 +63,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   if ("host" in config.api) await warnAboutHost(log);
-  if (config.plugin !== undefined) {
-    await installPlugin(config.plugin, { clock, log });
-    if (config.aliases !== undefined) await installAliases(config.plugin, config.aliases, { clock, log });
-  }
+  const plugin =
+    config.plugin && (await InstalledPlugin.open({ ...config.plugin, aliases: config.aliases, clock, log }));
+  closers.push(() => plugin?.close());
+  gaugeOf(metrics, "berth_agent_plugin_failing", () => (plugin?.failing === undefined ? 0 : 1));
   const userAgent = `berth-agent/${manifest.version}`;
   const server = new AnchoredClock(clock);
   const onTime = (ms: number) => server.observe(ms);
@@ -72,12 +75,17 @@ async function serve(config: AgentConfig): Promise<void> {
   const bootId = await bootIdOf();
   const deps = { clock: server, random: createRandom(), log, metrics };
   // Probes are there before it serves: it may have to wait for a person, and the kubelet need not restart it for that.
-  let isReady = () => false;
   let isServing = () => false;
+  let notReady = (): string | undefined => NOT_LOADED;
   gaugeOf(metrics, "berth_ready", () => (isServing() ? 1 : 0));
-  const probes = await serveProbes({ ...listen, isReady: () => isReady(), metrics, log });
+  const probes = await serveProbes({ ...listen, notReady: () => notReady(), metrics, log });
   closers.push(() => probes.close());
   const { signal } = stop;
+  const swept = removeLeftoversLater(writtenFiles(config), { clock, log, signal });
+  closers.push(async () => {
+    stop.abort();
+    await swept;
+  });
   const { resultFolders } = config;
   const runtimeRecords = recordsIn(resultFolders, linuxHost);
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -100,14 +108,18 @@ async function serve(config: AgentConfig): Promise<void> {
   isServing = () => agent.isReady;
   const ranges = { podCidrs: () => podCidrsOf(connection, node), nodeUID: () => agent.nodeUID() };
   const aliases = config.aliases?.names ?? [];
+  const withoutPlugin = () => (plugin?.isServed === false ? plugin.failing : undefined);
   const conflist =
     config.conflist &&
     (await Conflist.open({
       ...{ ...config.conflist, record: conflistRecordOf(config), aliases, node, ...ranges },
-      ...{ isReady: isServing, clock, log },
+      ...{ isReady: () => isServing() && withoutPlugin() === undefined, clock, log },
     }));
   closers.push(() => conflist?.close());
-  isReady = () => isServing() && conflist?.isWritten !== false;
+  notReady = () => {
+    if (!isServing()) return NOT_LOADED;
+    return withoutPlugin() ?? (conflist?.isWritten === false ? NOT_WRITTEN : undefined);
+  };
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });
   void keepCompiledCode({ clock, signal });
   log.info("agent ends", { signal: await ended });

@@ -10,8 +10,8 @@ const metrics = { expose: async () => ({ contentType: "text/plain; version=0.0.4
 
 describe("the agent's probes", () => {
   it("say how it is", async () => {
-    let isReady = false;
-    const options = { host: "127.0.0.1", port: 0, isReady: () => isReady, metrics, log: noopLogger };
+    let why: string | undefined = "claims are not loaded";
+    const options = { host: "127.0.0.1", port: 0, notReady: () => why, metrics, log: noopLogger };
     const probes = await serveProbes(options);
     try {
       const get = async (path: string) => {
@@ -20,7 +20,7 @@ describe("the agent's probes", () => {
       };
       assert.deepEqual(await get("/healthz"), [200, "text/plain", "ok\n"]);
       assert.deepEqual(await get("/readyz"), [503, "text/plain", "claims are not loaded\n"]);
-      isReady = true;
+      why = undefined;
       assert.deepEqual(await get("/readyz"), [200, "text/plain", "ok\n"]);
       assert.deepEqual(await get("/metrics"), [200, "text/plain; version=0.0.4", "up 1\n"]);
       assert.deepEqual(await get("/"), [404, "text/plain", "not found\n"]);
@@ -44,7 +44,7 @@ describe("the agent's probes", () => {
         return await metrics.expose();
       },
     };
-    const options = { host: "127.0.0.1", port: 0, isReady: () => true, metrics: slow, log: noopLogger };
+    const options = { host: "127.0.0.1", port: 0, notReady: () => undefined, metrics: slow, log: noopLogger };
     const probes = await serveProbes(options);
     const get = async () => await (await fetch(`http://127.0.0.1:${probes.port}/metrics`)).text();
     const { promise: allAsked, resolve: allCame } = Promise.withResolvers<void>();
@@ -72,7 +72,13 @@ describe("the agent's probes", () => {
         throw new Error("no");
       },
     };
-    const options = { host: "127.0.0.1", port: 0, isReady: () => true, metrics: broken, log: noopLogger };
+    const options = {
+      host: "127.0.0.1",
+      port: 0,
+      notReady: () => undefined,
+      metrics: broken,
+      log: noopLogger,
+    };
     const probes = await serveProbes(options);
     try {
       await assert.rejects(fetch(`http://127.0.0.1:${probes.port}/metrics`));

@@ -10,7 +10,8 @@ interface ProbesOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
-  readonly isReady: () => boolean;
+  /** Why it is not ready, for people; undefined: it is. */
+  readonly notReady: () => string | undefined;
   readonly metrics: Pick<MetricsRegistry, "expose">;
   readonly log: Logger;
 }
@@ -20,13 +21,13 @@ interface ProbesOptions {
  * cannot be listened on.
  */
 export async function serveProbes(options: ProbesOptions): Promise<ProbeServer> {
-  const { host, port, isReady, log } = options;
+  const { host, port, notReady, log } = options;
   const expose = singleFlight(() => options.metrics.expose());
   return await listenForProbes({
     host,
     port,
     answer(request, response) {
-      answer(request.url ?? "", response, { isReady, expose }).catch((error: unknown) => {
+      answer(request.url ?? "", response, { notReady, expose }).catch((error: unknown) => {
         log.error("request failed", { path: request.url, error });
         response.destroy();
       });
@@ -38,16 +39,16 @@ export async function serveProbes(options: ProbesOptions): Promise<ProbeServer> 
   });
 }
 
-type Answers = Pick<ProbesOptions, "isReady"> & Pick<MetricsRegistry, "expose">;
+type Answers = Pick<ProbesOptions, "notReady"> & Pick<MetricsRegistry, "expose">;
 
-async function answer(path: string, response: ServerResponse, { isReady, expose }: Answers): Promise<void> {
+async function answer(path: string, response: ServerResponse, { notReady, expose }: Answers): Promise<void> {
   const say = (status: number, type: string, body: string) =>
     response.writeHead(status, { "Content-Type": type }).end(body);
   if (path === "/healthz") {
     say(200, "text/plain", "ok\n");
   } else if (path === "/readyz") {
-    const ready = isReady();
-    say(ready ? 200 : 503, "text/plain", ready ? "ok\n" : "claims are not loaded\n");
+    const why = notReady();
+    say(why === undefined ? 200 : 503, "text/plain", `${why ?? "ok"}\n`);
   } else if (path === "/metrics") {
     const { contentType, body } = await expose();
     say(200, contentType, body);

@@ -19,7 +19,7 @@ export interface Aliases {
 }
 
 /** As runtimes look for it: by the `type` of a configuration. */
-const PLUGIN = "berth";
+export const PLUGIN = "berth";
 /** Behind the name of a plugin that an alias took the place of. */
 const ASIDE = ".before-berth";
 /** In every version of the plugin, which prints it where it is called by hand. */
@@ -29,9 +29,6 @@ const LONGEST_PLUGIN = 4 * 1024 * 1024;
 const EXECUTABLE = 0o755;
 /** What hardening guides ask of CNI configurations; runtimes are root. */
 const PRIVATE = 0o600;
-/** Older temporary files are of a process that is no more; a younger one may be another agent's, still writing. */
-const LEFTOVER_MS = 60_000;
-
 interface Ports {
   readonly clock: Pick<Clock, "now">;
   readonly log: Logger;
@@ -46,7 +43,7 @@ export async function installPlugin({ from, folder }: Installation, { clock, log
   const content = await builtPlugin(from);
   const path = join(folder, PLUGIN);
   await withFolder("BERTH_CNI_BIN", folder, async () => {
-    await removeLeftovers(path, clock.now() - LEFTOVER_MS);
+    await removeLeftovers(path, clock.now());
     if (await isThere(path, { content, mode: EXECUTABLE })) return;
     await writeDurably(path, content, EXECUTABLE);
     log.info("CNI plugin installed", { path });
@@ -67,7 +64,7 @@ export async function installAliases(
   for (const name of names) {
     const path = join(folder, name);
     await withFolder("BERTH_CNI_BIN", folder, async () => {
-      await removeLeftovers(path, clock.now() - LEFTOVER_MS);
+      await removeLeftovers(path, clock.now());
       if (await isInstalled(path, content, { replace, log })) log.info("CNI plugin installed", { path });
     });
   }
@@ -94,9 +91,20 @@ async function isInstalled(
   const found = await lstat(path);
   const isLink = found.isSymbolicLink() || found.nlink > 1;
   if (isOurs && !isLink && (await isThere(path, { content, mode: EXECUTABLE }))) return false;
-  if (!isOurs) await putAside(path, log);
+  const aside = isOurs ? undefined : await putAside(path);
   await writeDurably(path, content, EXECUTABLE);
+  if (aside !== undefined) log.warn("a CNI plugin of another system was put aside", { path, file: aside });
   return true;
+}
+
+/** Whether what is there can be run and is the plugin, in any version; with `orOthers`, a plugin of another system will do, which stays. */
+export async function isServedUnder(
+  path: string,
+  { orOthers }: { readonly orOthers: boolean },
+): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined || !found.isFile() || (found.mode & 0o111) === 0) return false;
+  return orOthers || (await isBerth(path));
 }
 
 /** Whether the name is, or leads to, the plugin in any version. */
@@ -110,11 +118,11 @@ async function isBerth(path: string): Promise<boolean> {
 }
 
 /** At no moment is there none of the name. Its installer may write it again later: what is put aside is the newest. */
-async function putAside(path: string, log: Logger): Promise<void> {
+async function putAside(path: string): Promise<string> {
   const aside = `${path}${ASIDE}`;
   await rm(aside, { force: true });
   await link(path, aside);
-  log.warn("a CNI plugin of another system was put aside", { path, file: aside });
+  return aside;
 }
 
 async function builtPlugin(from: string): Promise<Buffer> {
@@ -136,13 +144,13 @@ export async function prepareConflist(
   conflist: Installation & { readonly record: string },
   clock: Pick<Clock, "now">,
 ): Promise<void> {
-  const before = clock.now() - LEFTOVER_MS;
+  const now = clock.now();
   await withFolder("BERTH_CNI_CONF", conflist.folder, async () => {
-    await removeLeftovers(conflistPath(conflist), before);
+    await removeLeftovers(conflistPath(conflist), now);
     await access(conflist.folder, constants.W_OK | constants.X_OK);
   });
   const { record } = conflist;
-  await withFolder("BERTH_DATA", dirname(record), () => removeLeftovers(record, before));
+  await withFolder("BERTH_DATA", dirname(record), () => removeLeftovers(record, now));
 }
 
 /**
