@@ -5,6 +5,7 @@ import { once } from "node:events";
 import fs, {
   chmodSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -13,7 +14,7 @@ import fs, {
   writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { BerthError, type FaultCode } from "../../base/errors.ts";
@@ -163,6 +164,47 @@ describe("database: the file", () => {
     const codes = await Promise.all(children.map(async (child) => (await once(child, "exit"))[0]));
     assert.deepEqual(codes, [0, 0, 0, 0]);
     assert.deepEqual(notes(open(t, path)), ["here", "here", "here", "here"]);
+  });
+});
+
+describe("database: what killed processes left while they made the file", () => {
+  /** What a process has written into its draft when it is killed. */
+  function leave(path: string, draft: string, ...files: readonly string[]): void {
+    mkdirSync(`${path}.new-${draft}`);
+    for (const name of files) writeFileSync(join(`${path}.new-${draft}`, name), "half");
+  }
+
+  it("goes once the file is there, and nothing that a person has put there", (t) => {
+    const path = join(folder(t), "berth.db");
+    leave(path, "a1B2c3", "draft", "draft-wal", "draft-shm");
+    leave(path, "zzzzzz");
+    leave(path, "copies", "berth.db");
+    leave(`${path}.old`, "a1B2c3", "draft");
+    leave(path, "a1B2c3-2026", "draft");
+    writeFileSync(`${path}.new-backup`, "a backup");
+    openDatabase(path).close();
+    assert.deepEqual(readdirSync(dirname(path)).sort(), [
+      "berth.db",
+      "berth.db.new-a1B2c3-2026",
+      "berth.db.new-backup",
+      "berth.db.new-copies",
+      "berth.db.old.new-a1B2c3",
+    ]);
+  });
+
+  it("may be taken from one that is still at it, which opens what is there", (t) => {
+    const path = join(folder(t), "berth.db");
+    const { linkSync } = fs;
+    t.mock.method(fs, "linkSync", (draft: string, name: string) => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+      openDatabase(path).close(); // by another process, as it were
+      assert.deepEqual(readdirSync(dirname(path)), ["berth.db"]);
+      linkSync(draft, name);
+    });
+    syncBuiltinESMExports();
+    openDatabase(path).close();
+    assert.deepEqual(readdirSync(dirname(path)), ["berth.db"]);
   });
 });
 

@@ -19,6 +19,7 @@ import { pathToFileURL } from "node:url";
 import { BerthError } from "../../base/errors.ts";
 import type { Logger } from "../../base/ports.ts";
 import { damaged, fileFaultOf } from "./errors.ts";
+import { DRAFT, draftsBegin } from "./own-file.ts";
 import { atomically, integerOf, type Reader, type Transactional, textColumn } from "./sql.ts";
 import { isDamaged } from "./wal-check.ts";
 
@@ -38,24 +39,26 @@ const WAL_BYTES = 16 * 1024 * 1024;
  */
 export function createFile(path: string, make: (draft: string) => void): void {
   if (existsSync(path)) return;
+  let isNamed = false;
   try {
     const folder = dirname(path);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const draftFolder = mkdtempSync(`${path}.new-`);
+    const draftFolder = mkdtempSync(draftsBegin(path));
     try {
-      const draft = join(draftFolder, "draft");
+      const draft = join(draftFolder, DRAFT);
       closeSync(openSync(draft, "wx", 0o600));
       make(draft);
       sync(draft);
       linkSync(draft, path);
+      isNamed = true;
       sync(folder);
     } finally {
       rmSync(draftFolder, { recursive: true, force: true });
     }
   } catch (error) {
-    if (error instanceof BerthError) throw error;
-    if (error instanceof Error && "code" in error && error.code === "EEXIST" && existsSync(path)) return;
-    throw fileFaultOf(error, path);
+    // another process was faster, and may have taken the draft away
+    if (!isNamed && existsSync(path)) return;
+    throw error instanceof BerthError ? error : fileFaultOf(error, path);
   }
 }
 

@@ -6,6 +6,14 @@ import { BerthError } from "../../base/errors.ts";
 
 const BESIDE = ["", "-wal", "-shm"];
 const OTHERS_WRITE = 0o022;
+/** What a file that is being made is called, in a folder of its own. */
+export const DRAFT = "draft";
+const DRAFT_FILES: readonly string[] = ["", "-wal", "-shm", "-journal"].map((suffix) => `${DRAFT}${suffix}`);
+
+/** What the names of such folders begin with, beside the file. */
+export function draftsBegin(path: string): string {
+  return `${path}.new-`;
+}
 
 /** Throws CONFIG_INVALID for what is no file: a pipe would be waited for, without a word. */
 export function requireFiles(path: string): void {
@@ -46,16 +54,32 @@ export function requireOwnFiles(path: string): void {
   }
 }
 
-/** A process that was killed while it made the file has left a second name of it. */
+/**
+ * Removes what processes that were killed while they made the file have left: second names of it, or files of their own. Once the file is there
+ * all of that is nobody's, for whoever is still at it finds the name taken (createFile).
+ */
 function removeDrafts(path: string): void {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined || found.nlink < 2) return;
-  const [folder, begin] = [dirname(path), `${basename(path)}.new-`];
-  for (const name of readdirSync(folder).filter((one) => one.startsWith(begin))) {
-    const draft = lstatSync(join(folder, name, "draft"), { throwIfNoEntry: false });
-    if (draft !== undefined && draft.ino === found.ino && draft.dev === found.dev)
-      rmSync(join(folder, name), { recursive: true, force: true });
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
+  const folder = dirname(path);
+  const drafts = readdirSync(folder).filter((name) => isDraftName(name, basename(path)));
+  for (const draft of drafts.map((name) => join(folder, name))) {
+    try {
+      if (holdsDraft(draft)) rmSync(draft, { recursive: true, force: true });
+    } catch {
+      // it does no harm, but for a second name, which is told
+    }
   }
+}
+
+/** As mkdtemp makes it; what a person has put there is called otherwise, or has something else in it. */
+function isDraftName(name: string, of: string): boolean {
+  const begin = draftsBegin(of);
+  return name.startsWith(begin) && /^[A-Za-z0-9]{6}$/.test(name.slice(begin.length));
+}
+
+function holdsDraft(folder: string): boolean {
+  if (!lstatSync(folder).isDirectory()) return false;
+  return readdirSync(folder).every((name) => DRAFT_FILES.includes(name));
 }
 
 /** The files that a process has open, by their names: it writes on into what has none any more, and that is lost. */
