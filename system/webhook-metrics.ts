@@ -67,6 +67,12 @@ export const WEBHOOK_METRICS = {
     help: "Nodes that need a block of a pool that has none free; told by the replica that leads",
     labels: ["pool", "family"],
   },
+  berth_blocks_refused_pools: {
+    type: "gauge",
+    by: "webhook",
+    help: "1 for each pool whose blocks, or CIDRs of nodes, could not be given when that was tried last (a policy refuses them, or a record cannot be read); told by the replica that leads",
+    labels: ["pool"],
+  },
   berth_cilium_short_nodes: {
     type: "gauge",
     by: "webhook",

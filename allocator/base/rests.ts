@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Backoff } from "./backoff.ts";
 import type { Clock } from "./ports.ts";
 
-/** Less than from one pass to the next: one fault alone may have been any. */
-const FIRST_REST_MS = 5_000;
-/** With the pass that comes after it, as long as what is due may take (invariant 6). */
-const LONGEST_REST_MS = 50_000;
+/** The first is less than from one pass to the next: one fault alone may have been any. */
+const REST = {
+  base: 5_000,
+  /** With the pass that comes after it, as long as what is due may take (invariant 6). */
+  longest: 50_000,
+};
+/** One process has them, and nobody else to keep out of the way of. */
+const EXACTLY = { fraction: () => 1 };
 
 interface Rest {
-  readonly ms: number;
+  readonly backoff: Backoff;
   /** Monotonic, ms. */
   readonly until: number;
 }
@@ -27,8 +32,8 @@ export class Rests {
 
   /** It met a fault. */
   begin(key: string): void {
-    const ms = Math.min(LONGEST_REST_MS, 2 * (this.#rests.get(key)?.ms ?? FIRST_REST_MS / 2));
-    this.#rests.set(key, { ms, until: this.#clock.monotonic() + ms });
+    const backoff = this.#rests.get(key)?.backoff ?? new Backoff(REST, EXACTLY);
+    this.#rests.set(key, { backoff, until: this.#clock.monotonic() + backoff.next() });
   }
 
   /** Nothing was wrong with it. */
@@ -38,7 +43,7 @@ export class Rests {
 
   /** Forgets what nobody came back to. */
   forgetOld(): void {
-    const before = this.#clock.monotonic() - 2 * LONGEST_REST_MS;
+    const before = this.#clock.monotonic() - 2 * REST.longest;
     for (const [key, { until }] of this.#rests) if (until < before) this.#rests.delete(key);
   }
 }

@@ -15,6 +15,7 @@ import { believed, NamedCidrs, namedBy, namesOthers } from "./named-cidrs.ts";
 import { grantNodeCidrs, isConflict, ownedAs } from "./node-cidr-grant.ts";
 import { type CidrShortage, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
 import { type CidrCollision, takeOverAll } from "./node-cidr-take-over.ts";
+import { PoolFaults } from "./pool-faults.ts";
 
 /** A Node as far as its CIDRs go. */
 export interface ClusterNode {
@@ -70,6 +71,7 @@ export class NodeCidrDistributor {
   readonly #families: readonly Family[];
   readonly #mayWrite: () => boolean;
   readonly #granted: GrantedCidrs;
+  readonly #faults: PoolFaults;
   #named = new NamedCidrs([]);
   readonly #written = new Map<string, number>(); // UID of a Node -> until when it is taken as told
 
@@ -85,12 +87,19 @@ export class NodeCidrDistributor {
     this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#granted = new GrantedCidrs(context);
+    this.#faults = new PoolFaults(context.clock);
     this.#families = families;
     this.#mayWrite = mayWrite;
   }
 
+  /** Why CIDRs of a pool could not be given in the last pass, by its name. */
+  get faults(): ReadonlyMap<string, string> {
+    return this.#faults.words;
+  }
+
   async pass(): Promise<CidrReport> {
     this.#forget();
+    this.#faults.beginPass();
     const nodes = new Map([...this.#facts.nodes()].map((node) => [node.name, node]));
     await this.#each(
       this.#granted.all(),
@@ -105,7 +114,8 @@ export class NodeCidrDistributor {
     const waiting = [...nodes.values()].filter((node) => this.#isWaiting(node));
     await this.#writeAll(waiting);
     const plan = this.#plan(waiting, saying);
-    for await (const lot of grantNodeCidrs({ ...this.#context, atOnce: AT_ONCE }, plan, this.#mayWrite)) {
+    const context = { ...this.#context, atOnce: AT_ONCE, faults: this.#faults };
+    for await (const lot of grantNodeCidrs(context, plan, this.#mayWrite)) {
       for (const block of lot) this.#granted.keep(block);
       const served = new Set(lot.map(({ record }) => record.node));
       await this.#writeAll(waiting.filter(({ name }) => served.has(name)));

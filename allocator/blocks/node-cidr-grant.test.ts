@@ -12,6 +12,7 @@ import type { Block } from "../model/block.ts";
 import { cutSpace } from "../pool/blocks.ts";
 import { finishGrant } from "./grant.ts";
 import { type CidrConflict, grantNodeCidrs, isConflict, ownedAs, takeOver } from "./node-cidr-grant.ts";
+import { PoolFaults } from "./pool-faults.ts";
 
 const POOL = poolRecord("nodes", "10.244.0.0/22", {
   nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 24 } },
@@ -26,7 +27,8 @@ async function grantTo(world: World, nodes: readonly string[], pool = POOL, fami
   const requests = nodes.map((node) => ({ family, node, nodeUID: `uid-${node}` }));
   const grants = [{ pool: parsed(pool), requests, taken: new IntervalSet() }];
   const granted: Block[] = [];
-  for await (const some of grantNodeCidrs({ ...world.context, view: world.cache }, { grants }))
+  const faults = new PoolFaults(world.context.clock);
+  for await (const some of grantNodeCidrs({ ...world.context, view: world.cache, faults }, { grants }))
     granted.push(...some.map(({ record }) => record));
   await world.settle();
   return granted;
@@ -59,7 +61,11 @@ describe("a pool whose CIDRs cannot be given", () => {
     }));
     const granted = async () => {
       const found: string[] = [];
-      for await (const lot of grantNodeCidrs({ ...world.context, log, view: world.cache }, { grants }))
+      const faults = new PoolFaults(world.context.clock);
+      for await (const lot of grantNodeCidrs(
+        { ...world.context, log, view: world.cache, faults },
+        { grants },
+      ))
         found.push(...lot.map(({ record }) => record.pool));
       return found;
     };

@@ -11,33 +11,47 @@ import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 import { GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
 import type { NodeCidrPlan } from "./node-cidr-plan.ts";
+import type { PoolFaults } from "./pool-faults.ts";
 
 type GrantContext = Pick<Context, "store" | "log"> & {
   readonly view: Pick<RecordCache, "reservationCount"> & Pick<RecordReader, "occupants">;
   readonly atOnce?: number;
+  /** Of the passes that it is called in. */
+  readonly faults: PoolFaults;
 };
 
 /**
  * Makes the CIDRs that were planned, and gives each lot that was granted as soon as it is. May be fewer than planned: what is wrong with one
- * pool says nothing about the next one; what is wrong with the store does.
+ * pool says nothing about the next one, and it rests for a while; what is wrong with the store does.
  */
 export async function* grantNodeCidrs(
   context: GrantContext,
   { grants }: Pick<NodeCidrPlan, "grants">,
   mayWrite: () => boolean = () => true,
 ): AsyncGenerator<readonly Stored<"block">[], void, void> {
-  for (const { pool, requests, taken } of grants) {
-    for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE) {
-      const lot = await grantBlocks(context, pool, requests.slice(n, n + GRANTS_AT_ONCE), taken).catch(
-        (error: unknown) => {
-          if (isStoreFault(error)) throw error;
-          const about = { pool: pool.name, error: messageOf(error) };
-          context.log.error("CIDRs of a pool cannot be given to nodes", about);
-        },
-      );
-      if (lot === undefined) break;
-      yield lot;
-    }
+  const { faults } = context;
+  for (const [name, ofPool] of Map.groupBy(grants, ({ pool }) => pool.name)) {
+    if (faults.isResting(name)) continue;
+    for (const one of ofPool) yield* grantFamily(context, one, mayWrite);
+    faults.tried(name);
+  }
+}
+
+async function* grantFamily(
+  context: GrantContext,
+  { pool, requests, taken }: NodeCidrPlan["grants"][number],
+  mayWrite: () => boolean,
+): AsyncGenerator<readonly Stored<"block">[], void, void> {
+  for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE) {
+    const some = requests.slice(n, n + GRANTS_AT_ONCE);
+    const lot = await grantBlocks(context, pool, some, taken).catch((error: unknown) => {
+      if (isStoreFault(error)) throw error;
+      const about = { pool: pool.name, error: messageOf(error) };
+      context.log.error("CIDRs of a pool cannot be given to nodes", about);
+      context.faults.met(pool.name, messageOf(error));
+    });
+    if (lot === undefined) return;
+    yield lot;
   }
 }
 

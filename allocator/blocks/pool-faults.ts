@@ -2,7 +2,7 @@
 import type { Clock } from "../base/ports.ts";
 import { Rests } from "../base/rests.ts";
 
-/** Why blocks of pools could not be given in the last pass, and which are not tried in this one. */
+/** Why blocks, or CIDRs of nodes, of pools could not be given in the last pass, and which are not tried in this one. */
 export class PoolFaults {
   readonly #rests: Rests;
   #before: ReadonlyMap<string, string> = new Map();

@@ -7,6 +7,7 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { type ChangedEvents, type PoolNote, poolEvents } from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { RefusedPools } from "../refused-pools.ts";
 import { FreedAddresses } from "./freed-addresses.ts";
 import { notesOfGoneNodes } from "./gone-node-notes.ts";
 import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
@@ -16,8 +17,6 @@ import { WaitingPods } from "./waiting-pods.ts";
 const REST_FACTOR = 20;
 /** Between a node's deletion and the return of its blocks. */
 const NODE_GONE = { type: "Normal", reason: "NodeGone", action: "GivingBack" } as const;
-/** Whatever refuses them: a policy, or a record that cannot be read. */
-const REFUSED = { type: "Warning", reason: "BlocksRefused", action: "Granting" } as const;
 
 /** Hands blocks of pools out to nodes, and takes them back, for as long as this replica leads. */
 export function startBlocks(deps: ControllerDeps): Controller {
@@ -30,7 +29,7 @@ class Blocks implements Passes {
   readonly #loop: PassLoop;
   readonly #shortageEvents: ChangedEvents<PoolNote>;
   readonly #goneNodeEvents: ChangedEvents<PoolNote>;
-  readonly #refusedEvents: ChangedEvents<PoolNote>;
+  readonly #refused: RefusedPools;
   readonly #waiting: WaitingPods;
   readonly #freed: FreedAddresses;
   #demand: NodeNeeds | undefined;
@@ -44,7 +43,7 @@ class Blocks implements Passes {
     this.#loop = new PassLoop(deps, this);
     this.#shortageEvents = poolEvents(deps);
     this.#goneNodeEvents = poolEvents(deps, NODE_GONE);
-    this.#refusedEvents = poolEvents(deps, REFUSED);
+    this.#refused = new RefusedPools(deps, "blocks");
     metrics.gauge?.("berth_blocks_short_nodes", () =>
       this.#shortages.map(({ pool, family, short }) => ({ labels: { pool, family }, value: short.length })),
     );
@@ -80,10 +79,7 @@ class Blocks implements Passes {
         this.#shortages.map((one) => [`${one.pool}/${one.family}`, { pool: one.pool, note: wordsFor(one) }]),
       ),
     );
-    const refused = [...this.#distributor.faults].map(
-      ([pool, why]) => [pool, { pool, note: `blocks of the pool cannot be given to nodes: ${why}` }] as const,
-    );
-    this.#refusedEvents.publish(new Map(refused));
+    this.#refused.publish(this.#distributor.faults);
     const isThere = (node: string) => this.#deps.watches.nodes.get(node) !== undefined;
     this.#goneNodeEvents.publish(notesOfGoneNodes(cache, isThere));
     return restMs;
@@ -94,7 +90,7 @@ class Blocks implements Passes {
     this.#shortages = [];
     this.#shortageEvents.forget();
     this.#goneNodeEvents.forget();
-    this.#refusedEvents.forget();
+    this.#refused.forget();
   }
 
   knows(): boolean {

@@ -13,6 +13,7 @@ import {
 } from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { RefusedPools } from "../refused-pools.ts";
 import { shortPools, unservedNodes } from "./cilium-messages.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
 import { foreignWords } from "./foreign-cidrs.ts";
@@ -45,6 +46,7 @@ class Cilium implements Passes {
   /** Of CIDRs that others gave. Not in the CiliumNode's status, which another operator would clear again and again. */
   readonly #foreignEvents: ChangedEvents<NodeNote>;
   readonly #unservedEvents: ChangedEvents<NodeNote>;
+  readonly #refused: RefusedPools;
   #operator: CiliumOperator | undefined;
   #unreadSince: number | undefined; // monotonic
   #isUnreadReported = false;
@@ -61,6 +63,7 @@ class Cilium implements Passes {
     this.#nodes = new Reflector({ ...watch, project: readCiliumNode });
     this.#foreignEvents = nodeEvents(deps, "CiliumCIDRForeign");
     this.#unservedEvents = nodeEvents(deps, "NoCiliumCIDR");
+    this.#refused = new RefusedPools(deps, "CIDRs");
     // none before the objects are known: 0 would say that all is well
     const count = (name: string, of: () => number) =>
       metrics.gauge?.(name, () => (this.#nodes.isSynced ? [{ labels: {}, value: of() }] : []));
@@ -117,6 +120,7 @@ class Cilium implements Passes {
     this.#shortageEvents.publish(shortPools(this.#lacks));
     this.#unservedEvents.publish(unservedNodes(this.#lacks));
     this.#foreignEvents.publish(this.#foreignNotes());
+    this.#refused.publish(this.#operator.faults);
     return context.clock.monotonic() - began;
   }
 
@@ -126,6 +130,7 @@ class Cilium implements Passes {
     this.#shortageEvents.forget();
     this.#unservedEvents.forget();
     this.#foreignEvents.forget();
+    this.#refused.forget();
   }
 
   #foreignNotes(): ReadonlyMap<string, NodeNote> {

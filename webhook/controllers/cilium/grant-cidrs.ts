@@ -2,6 +2,7 @@
 
 import { grantNodeCidrs } from "../../../allocator/blocks/node-cidr-grant.ts";
 import { type CidrNode, isHeld, planNodeCidrs } from "../../../allocator/blocks/node-cidr-plan.ts";
+import type { PoolFaults } from "../../../allocator/blocks/pool-faults.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Family } from "../../../allocator/ip/address.ts";
@@ -20,6 +21,7 @@ interface GrantDeps {
   readonly mode: CiliumMode;
   readonly ciliumNodes: { all(): Iterable<readonly [string, CiliumNode]> };
   readonly recent: RecentBlocks;
+  readonly faults: PoolFaults;
   readonly mayWrite: () => boolean;
 }
 
@@ -36,7 +38,7 @@ export const MOST_OF_A_NODE = 256;
 
 /** Makes the CIDRs that the nodes want of these pools. */
 export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted: readonly NodeRequest[]) {
-  const { context, view, mode, ciliumNodes, mayWrite, recent } = deps;
+  const { context, view, mode, ciliumNodes, mayWrite, recent, faults } = deps;
   const blocks = recent.all().map(({ record }) => record);
   const held = Map.groupBy(
     blocks.filter((block) => isHeld(block, "Cilium")),
@@ -62,7 +64,7 @@ export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted
     ),
   });
   const granted = new Map<string, Stored<"block">[]>();
-  for await (const lot of grantNodeCidrs({ ...context, view }, plan, mayWrite)) {
+  for await (const lot of grantNodeCidrs({ ...context, view, faults }, plan, mayWrite)) {
     for (const stored of lot) {
       recent.keep(stored);
       const { node } = stored.record;

@@ -5,6 +5,7 @@ import { BlockTimes } from "../../../allocator/blocks/block-times.ts";
 import { endCooldown } from "../../../allocator/blocks/give-back.ts";
 import { finishGrant } from "../../../allocator/blocks/grant.ts";
 import type { CidrShortage } from "../../../allocator/blocks/node-cidr-plan.ts";
+import { PoolFaults } from "../../../allocator/blocks/pool-faults.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
@@ -63,12 +64,14 @@ export class CiliumOperator {
   readonly #recent: RecentBlocks;
   readonly #examined: ExaminedNodes;
   readonly #faults: NodeFaults;
+  readonly #poolFaults: PoolFaults;
   readonly #times = new BlockTimes();
   #shared: readonly string[] = [];
 
   constructor(deps: OperatorDeps) {
     this.#deps = deps;
     this.#faults = new NodeFaults(deps.context.log);
+    this.#poolFaults = new PoolFaults(deps.context.clock);
     this.#recent = new RecentBlocks(deps.view, deps.context.clock);
     const keep = (stored: Stored<"block">) => this.#recent.keep(stored);
     this.#examined = new ExaminedNodes({ ...deps, keep });
@@ -80,12 +83,18 @@ export class CiliumOperator {
     return this.#shared;
   }
 
+  /** Why CIDRs of a pool could not be given in the last pass, by its name. */
+  get faults(): ReadonlyMap<string, string> {
+    return this.#poolFaults.words;
+  }
+
   /** Gives the nodes that lack CIDRs, since no pool has one that is free. */
   async pass(): Promise<readonly Lack[]> {
     const { nodes, ciliumNodes } = this.#deps;
     const pools = ciliumPools(this.#deps.view);
     const held = new HeldAddresses(() => ciliumNodes.all());
     this.#faults.begin();
+    this.#poolFaults.beginPass();
     await this.#settle();
     const seen = [...ciliumNodes.all()].flatMap(([name, node]) => {
       const object = nodes.get(name);
@@ -217,10 +226,11 @@ export class CiliumOperator {
 
   async #grant(pools: readonly Pool[], requests: readonly NodeRequest[]): Promise<readonly Lack[]> {
     const lacks: Lack[] = [];
+    const deps = { ...this.#deps, recent: this.#recent, faults: this.#poolFaults };
     for (const own of this.#grantedFrom(pools)) {
       const wanted = requests.filter(({ grants }) => grantsOf(own, grants).length > 0);
       if (wanted.length === 0 || !this.#deps.mayWrite()) continue;
-      const { granted, short } = await grantCidrs({ ...this.#deps, recent: this.#recent }, own, wanted);
+      const { granted, short } = await grantCidrs(deps, own, wanted);
       lacks.push(...short);
       await this.#each(
         wanted,

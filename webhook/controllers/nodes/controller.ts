@@ -13,6 +13,7 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { NodeAbsences } from "../../cluster-state/node-grace.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { RefusedPools } from "../refused-pools.ts";
 import { clusterNode, NodeClient } from "./node-client.ts";
 
 /** Nodes that are told in one pass why they have nothing: thousands may join at once. */
@@ -31,6 +32,7 @@ class NodeCidrs implements Passes {
   readonly #loop: PassLoop;
   readonly #client: NodeClient;
   readonly #absences: NodeAbsences;
+  readonly #refused: RefusedPools;
   readonly #reported = new Map<string, string>(); // UID of a Node -> what an event told of it
   #distributor: NodeCidrDistributor | undefined;
   #report: CidrReport = NOTHING;
@@ -41,6 +43,7 @@ class NodeCidrs implements Passes {
     this.#client = new NodeClient(deps.connection);
     this.#absences = new NodeAbsences(context.clock);
     this.#loop = new PassLoop(deps, this);
+    this.#refused = new RefusedPools(deps, "CIDRs");
     metrics.gauge?.("berth_node_cidrs_missing_nodes", () => [{ labels: {}, value: this.#report.waiting }]);
     metrics.gauge?.("berth_node_cidrs_shared_nodes", () => [
       { labels: {}, value: new Set(this.#report.collisions.map(({ node }) => node)).size },
@@ -67,13 +70,16 @@ class NodeCidrs implements Passes {
       mayWrite: () => this.#loop.mayWrite(),
     });
     this.#report = await this.#distributor.pass();
-    if (!signal.aborted) this.#publishEvents();
+    if (signal.aborted) return 0;
+    this.#refused.publish(this.#distributor.faults);
+    this.#publishEvents();
     return 0;
   }
 
   forget(): void {
     this.#distributor = undefined;
     this.#report = NOTHING;
+    this.#refused.forget();
     this.#reported.clear();
   }
 
