@@ -31,6 +31,8 @@ export interface BlockRequest {
   readonly family: Family;
   readonly node: string;
   readonly nodeUID: string;
+  /** Where the node's object is to name it; absent: in no order. */
+  readonly place?: number;
 }
 
 /** A page of 500 reservations costs what 20 reads do. */
@@ -74,7 +76,7 @@ export async function grantBlocks(
 export async function makeBlock(
   { store, view }: StoreContext,
   pool: Pool,
-  { family, node, nodeUID }: BlockRequest,
+  { family, node, nodeUID, place }: BlockRequest,
   known: IntervalSet,
 ): Promise<Stored<"block"> | undefined> {
   const space = cutSpace(pool, family);
@@ -85,7 +87,8 @@ export async function makeBlock(
     const inUse = occupiedIn(view, pool, cidr).map((n) => ({ first: n, last: n }));
     if (use !== undefined && inUse.length > 0) continue; // it would not be whole
     const holes = use === undefined ? holesText(merge([...closedIn(pool, cidr), ...inUse]), family) : [];
-    const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes, ...(use && { use }) };
+    const named = { ...(use && { use }), ...(place !== undefined && { place }) };
+    const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes, ...named };
     const made = await created(store, record);
     if (made !== undefined) return made;
   }

@@ -20,6 +20,8 @@ export interface CidrNode {
   readonly labels: Labels;
   /** How many of each family it is to have in all, with those that it has. */
   readonly wants: Partial<Record<Family, number>>;
+  /** Where its object will name the first of those that it gets, and the others behind; absent: in no order. */
+  readonly place?: number;
 }
 
 /** A CIDR that an object of the cluster says a node has. */
@@ -96,11 +98,13 @@ export function planNodeCidrs(snapshot: CidrSnapshot): NodeCidrPlan {
   const held = countHeld(snapshot);
   const short: CidrShortage[] = [];
   for (const node of snapshot.nodes.toSorted((a, b) => (a.node < b.node ? -1 : 1))) {
+    let { place } = node;
     for (const [family, all] of sources) {
       const wanted = (node.wants[family] ?? 0) - (held.get(`${node.node}/${family}`) ?? 0);
       if (wanted <= 0) continue;
       const own = all.filter(({ pool }) => matches(pool.spec.nodeSelector, node.labels));
-      const missing = takeFrom(own, node, wanted);
+      const missing = takeFrom(own, { ...node, ...(place !== undefined && { place }) }, wanted);
+      if (place !== undefined) place += wanted - missing;
       if (missing > 0) short.push(shortageOf(node, family, missing, own));
     }
   }
@@ -111,7 +115,8 @@ export function planNodeCidrs(snapshot: CidrSnapshot): NodeCidrPlan {
 /** Gives how many are still missing. */
 function takeFrom(sources: readonly Source[], node: CidrNode, wanted: number): number {
   let missing = wanted;
-  for (const source of sources) while (missing > 0 && source.take(node)) missing--;
+  const next = () => (node.place === undefined ? node : { ...node, place: node.place + wanted - missing });
+  for (const source of sources) while (missing > 0 && source.take(next())) missing--;
   return missing;
 }
 
@@ -171,10 +176,10 @@ class Source implements CidrGrants {
     this.#left = space.countWithout(this.taken);
   }
 
-  take({ node, nodeUID }: CidrNode): boolean {
+  take({ node, nodeUID, place }: CidrNode): boolean {
     if (this.#left <= 0n) return false;
     this.#left -= 1n;
-    this.requests.push({ family: this.#family, node, nodeUID });
+    this.requests.push({ family: this.#family, node, nodeUID, ...(place !== undefined && { place }) });
     return true;
   }
 

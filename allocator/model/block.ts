@@ -33,7 +33,7 @@ export interface Block {
   readonly within?: string;
   /** So many addresses its owner is asked to give back one by one, of this incarnation, with those that it has given back. */
   readonly recalledAddresses?: number;
-  /** Of what a node had before: where its object named it then. Agents of Cilium's may serve pods from the first. */
+  /** Where the object of its node named it when it was recorded, or is to name it. Agents of Cilium's may serve pods from the first. */
   readonly place?: number;
   /** What the agent of its node says of it. It is written apart: a block is made without one, and a replace leaves it alone. */
   readonly status?: BlockStatus;

@@ -6,6 +6,7 @@ import type { PoolFaults } from "../../../allocator/blocks/pool-faults.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Family } from "../../../allocator/ip/address.ts";
+import type { Block } from "../../../allocator/model/block.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { ObservedNode } from "../../cluster-state/informers.ts";
@@ -44,7 +45,7 @@ export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted
     blocks.filter((block) => isHeld(block, "Cilium")),
     ({ node }) => node,
   );
-  const nodes = wanted.map(({ object, grants, view: { blocks: has } }): CidrNode => {
+  const nodes = wanted.map(({ object, grants, view: { node, blocks: has } }): CidrNode => {
     const wants: Partial<Record<Family, number>> = {};
     let left = MOST_OF_A_NODE - (held.get(object.name)?.length ?? 0);
     for (const grant of grantsOf(pools, grants)) {
@@ -52,7 +53,8 @@ export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted
       left -= more;
       wants[grant.family] = countOf(pools, has, grant.family) + more;
     }
-    return { node: object.name, nodeUID: object.uid, labels: object.labels, wants };
+    const place = nextPlace(cidrsOf(mode, node).length, held.get(object.name) ?? []);
+    return { node: object.name, nodeUID: object.uid, labels: object.labels, wants, place };
   });
   const plan = planNodeCidrs({
     ...{ use: "Cilium", pools, nodes },
@@ -72,6 +74,14 @@ export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted
     }
   }
   return { granted, short: plan.short };
+}
+
+/**
+ * Where the node's object will name what is made now: behind all that it names, and behind what it is yet to name. That is its order from then
+ * on: two that were made in one second are not told apart by their times.
+ */
+function nextPlace(listed: number, held: readonly Block[]): number {
+  return Math.max(listed, held.length, ...held.map(({ place = -1 }) => place + 1));
 }
 
 export interface NodeRequest extends NodeAbout {

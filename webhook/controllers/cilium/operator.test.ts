@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
 import type { PoolRecord } from "../../../allocator/pool/pool.ts";
 import { Client } from "../../../kube/api/client.ts";
 import { NODES } from "../../../kube/api/resource.ts";
 import type { CiliumObject } from "../../../test/cilium/agents.ts";
 import { ObjectServer } from "../../../test/cilium/object-server.ts";
+import { altered } from "../../../test/simulation/altered.ts";
 import { ManualClock } from "../../../test/support/clock.ts";
 import { poolRecord } from "../../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../../test/support/world.ts";
@@ -81,6 +83,10 @@ class Scene {
     await this.world.settle();
   }
 
+  get faults(): ReadonlyMap<string, string> {
+    return this.#operator.faults;
+  }
+
   get object(): CiliumObject | undefined {
     return this.#server.items("ciliumnodes").at(0) as CiliumObject | undefined;
   }
@@ -153,6 +159,45 @@ describe("Berth in the place of Cilium's operator", () => {
     await scene.deleteObject();
     await scene.passes();
     assert.deepEqual(scene.ipam.podCIDRs, podCIDRs);
+  });
+
+  it("lists what it gave within a second in its order when a CiliumNode is made again, in mode multi-pool", async () => {
+    await using world = await openWorld({ pools: [poolOf("east", "10.1.0.0/24")], clock: new ManualClock() });
+    const scene = new Scene(world, "multi-pool");
+    await scene.join();
+    await scene.passes();
+    for (let cidrs = 1; cidrs <= 16; cidrs++) {
+      await scene.request(14 * cidrs);
+      await scene.passes();
+    }
+    const { pools: before } = scene.ipam;
+    assert.equal(before?.allocated?.[0]?.cidrs.length, 16);
+    await scene.deleteObject();
+    await scene.passes();
+    assert.deepEqual(scene.ipam.pools?.allocated, before?.allocated);
+  });
+
+  it("leaves a pool whose CIDRs are refused alone for a while, and says why", async () => {
+    const clock = new ManualClock();
+    let tries = 0;
+    await using world = await openWorld({
+      ...{ pools: [poolOf("east", "10.1.0.0/24")], clock },
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind !== "block") return await store.create(kind, record);
+            tries++;
+            throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+          },
+        }),
+    });
+    const scene = new Scene(world, "cluster-pool");
+    await scene.join();
+    await scene.passes(5);
+    assert.deepEqual([tries, [...scene.faults]], [1, [["east", "a policy refuses it"]]]);
+    clock.advance(5_000);
+    await scene.passes(5);
+    assert.equal(tries, 2);
   });
 
   it("gives a node 256 CIDRs at most, also of several pools in one pass, and says so then", async () => {
