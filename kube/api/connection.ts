@@ -86,12 +86,13 @@ class HttpsConnection implements Connection {
   readonly #clock: Clock;
   readonly #userAgent: string;
   readonly #onTime: ((serverMs: number) => void) | undefined;
-  readonly #bodies = new LargeBodies();
+  readonly #bodies: LargeBodies;
   readonly #closing = new AbortController();
 
   constructor(kubeConfig: ApiAccess, deps: ConnectionDeps) {
     this.#tokens = new TokenSource(kubeConfig, deps.clock);
     this.#clock = deps.clock;
+    this.#bodies = new LargeBodies(deps.clock);
     this.#userAgent = deps.userAgent;
     this.#onTime = deps.onTime;
   }

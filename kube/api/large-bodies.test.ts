@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { describe, it } from "node:test";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { LargeBodies } from "./large-bodies.ts";
 
@@ -22,7 +23,7 @@ describe("bodies of answers", () => {
   }
 
   it("are read eight at a time, if they are large, and any number of small ones beside", async () => {
-    const bodies = new LargeBodies();
+    const bodies = new LargeBodies(new ManualClock());
     const large = Array.from({ length: 11 }, () => begun(bodies, LARGE));
     await eventLoopTurns();
     for (const { body } of large) body.end("x");
@@ -34,7 +35,7 @@ describe("bodies of answers", () => {
   });
 
   it("wait for others that are not at their end, and go on when these are", async () => {
-    const bodies = new LargeBodies();
+    const bodies = new LargeBodies(new ManualClock());
     const slow = Array.from({ length: 8 }, () => begun(bodies, LARGE));
     await eventLoopTurns();
     const next = begun(bodies, LARGE);
@@ -48,7 +49,7 @@ describe("bodies of answers", () => {
   });
 
   it("give their place back when they fail or are too large, and wait no longer than their call", async () => {
-    const bodies = new LargeBodies();
+    const bodies = new LargeBodies(new ManualClock());
     const slow = Array.from({ length: 8 }, () => begun(bodies, LARGE, 300 * 1024));
     await eventLoopTurns();
     const late = begun(bodies, LARGE);
@@ -67,5 +68,41 @@ describe("bodies of answers", () => {
     for (const { body } of all) body.end();
     await eventLoopTurns();
     assert.ok(all.every(({ done }) => done));
+  });
+
+  it("of which nothing comes keep others waiting for two seconds, and no more than as many again are read beside", async () => {
+    const clock = new ManualClock();
+    const bodies = new LargeBodies(clock);
+    const dead = Array.from({ length: 7 }, () => begun(bodies, LARGE));
+    const slow = begun(bodies, LARGE);
+    await eventLoopTurns();
+    const more = Array.from({ length: 20 }, () => begun(bodies, LARGE));
+    await eventLoopTurns();
+    clock.advance(1_000);
+    slow.body.write("x");
+    await eventLoopTurns();
+    for (const { body } of more) body.end();
+    clock.advance(999);
+    await eventLoopTurns();
+    assert.equal(more.filter(({ done }) => done).length, 0);
+    clock.advance(1);
+    await eventLoopTurns();
+    assert.ok(more.every(({ done, bytes }) => done && bytes === LARGE.length));
+    // what comes after all is taken, and gives no place back twice
+    for (const { body } of [...dead, slow]) body.end("x");
+    await eventLoopTurns();
+    assert.ok([...dead, slow].every(({ done, failed }) => done && !failed));
+    const stalled = Array.from({ length: 30 }, () => begun(bodies, LARGE));
+    for (let n = 0; n < 5; n++) {
+      await eventLoopTurns();
+      clock.advance(2_000);
+    }
+    await eventLoopTurns();
+    for (const { body } of stalled) body.write("x");
+    await eventLoopTurns();
+    assert.equal(stalled.filter(({ body }) => body.readableLength === 0).length, 16);
+    for (const { body } of stalled) body.end();
+    await eventLoopTurns();
+    assert.ok(stalled.every(({ done, bytes }) => done && bytes === LARGE.length + 1));
   });
 });

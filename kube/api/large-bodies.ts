@@ -1,59 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage } from "node:http";
+import type { Clock } from "../../allocator/base/ports.ts";
 
 /** A record of Berth's has 2 KB, what a page of 500 pods has is more. */
 const LARGE_BYTES = 128 * 1024;
 /** Of 4 MiB at most each, where the call bounds them: an object has 1.5 MB at most, which whoever writes it decides. */
 const AT_ONCE = 8;
 
+/** Nothing has come for so long: the connection is dead, perhaps, and then until the call's time is over. */
+const STALLED_MS = 2_000;
+
+/** Of one large body that is being read. */
+interface Place {
+  /** When something came last. Monotonic, ms. */
+  at: number;
+  /** Another body is read instead, as long as nothing comes of this one. */
+  isLent: boolean;
+}
+
 /**
  * Reads bodies of answers, few large ones at a time, however many calls there are: the others wait where they are on the way, until
- * their calls' time is over.
+ * their calls' time is over. Those of which nothing comes any more keep nobody waiting: as many again are read beside them.
  */
 export class LargeBodies {
+  readonly #clock: Pick<Clock, "monotonic" | "sleep">;
   #left = AT_ONCE;
+  #lent = 0;
+  readonly #places = new Set<Place>();
   readonly #waiting = new Set<() => void>();
+
+  constructor(clock: Pick<Clock, "monotonic" | "sleep">) {
+    this.#clock = clock;
+  }
 
   /** Undefined when it has more bytes than that; the connection is closed then, and no more arrives. */
   async read(response: IncomingMessage, mostBytes = Number.POSITIVE_INFINITY): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    let isLarge = false;
+    let place: Place | undefined;
     try {
       for await (const chunk of response as AsyncIterable<Buffer>) {
         bytes += chunk.length;
         if (bytes > mostBytes) return undefined;
         chunks.push(chunk);
-        if (bytes > LARGE_BYTES && !isLarge) isLarge = await this.#enter(response);
+        if (bytes > LARGE_BYTES) place ??= await this.#enter(response);
+        if (place !== undefined) place.at = this.#clock.monotonic();
       }
       return Buffer.concat(chunks);
     } finally {
-      if (isLarge) this.#leave();
+      if (place !== undefined) this.#leave(place);
     }
   }
 
-  /** True once there is room; false if the response has ended, in its time or not: nothing more of it arrives. */
-  async #enter(response: IncomingMessage): Promise<boolean> {
-    if (this.#left > 0) {
-      this.#left--;
-      return true;
-    }
-    if (response.closed) return false;
+  /** A place once there is room; undefined if the response has ended, in its time or not: nothing more of it arrives. */
+  async #enter(response: IncomingMessage): Promise<Place | undefined> {
+    if (this.#left > 0) this.#left--;
+    else if (response.closed || !(await this.#admitted(response))) return undefined;
+    const place = { at: this.#clock.monotonic(), isLent: false };
+    this.#places.add(place);
+    return place;
+  }
+
+  async #admitted(response: IncomingMessage): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const enter = () => resolve(true);
     const leave = () => {
       if (this.#waiting.delete(enter)) resolve(false);
     };
+    const over = new AbortController();
     this.#waiting.add(enter);
     response.once("close", leave);
+    const looking = this.#lendWhile(over.signal);
     try {
       return await promise;
     } finally {
       response.off("close", leave);
+      over.abort();
+      await looking;
     }
   }
 
-  #leave(): void {
+  async #lendWhile(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#clock.sleep(STALLED_MS, signal);
+      if (!signal.aborted) this.#lendStalled();
+    }
+  }
+
+  #lendStalled(): void {
+    const before = this.#clock.monotonic() - STALLED_MS;
+    for (const place of this.#places) {
+      if (this.#waiting.size === 0 || this.#lent === AT_ONCE) return;
+      if (place.isLent || place.at > before) continue;
+      place.isLent = true;
+      this.#lent++;
+      this.#letIn();
+    }
+  }
+
+  #leave(place: Place): void {
+    this.#places.delete(place);
+    if (place.isLent) this.#lent--;
+    else this.#letIn();
+  }
+
+  #letIn(): void {
     const [next] = this.#waiting;
     if (next === undefined) {
       this.#left++;
