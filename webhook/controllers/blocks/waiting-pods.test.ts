@@ -85,6 +85,16 @@ describe("a pod that waits for an address of its network's pool", () => {
     assert.deepEqual(await of({ ipv4: 32 }, { default: true }), { open: "2" });
   });
 
+  it("counts beyond what others use after 60 s, where these have their first addresses from elsewhere", async () => {
+    const pools = [web({ default: true, blockSize: SINGLES }, "open", "10.4.0.0/24")];
+    const served = { ...beside("one"), status: { podIPs: [{ ip: "10.244.1.9" }] } };
+    const block = { cidr: "10.4.0.1/32", pool: "open", status: { node: "a", used: 1 } };
+    const of = (waitedMs: number) =>
+      ofA({ pools, pods: { served, waits: on("a") }, blocks: [block], waitedMs });
+    assert.deepEqual(await of(30_000), { open: "1" }, "what is used may be its own");
+    assert.deepEqual(await of(60_000), { open: "2" });
+  });
+
   it("counts for both interfaces for a pool that names both networks", async () => {
     const both = web({ networks: ["net", "line"], blockSize: SINGLES }, "both", "10.5.0.0/24");
     const pods = { waits: beside("line") };

@@ -57,10 +57,11 @@ export class WaitingPods {
     const now = this.#monotonic();
     const since = this.#since.get(uid) ?? now;
     this.#seen.set(uid, since);
-    if (now - since >= SLOW_MS) return isServedElsewhere ? "in vain" : "long in vain";
-    if (now - since >= IN_VAIN_MS && !isServedElsewhere) return "in vain";
+    const waited = now - since;
+    if (waited >= (isServedElsewhere ? 2 * SLOW_MS : SLOW_MS)) return "long in vain";
+    if (waited >= (isServedElsewhere ? SLOW_MS : IN_VAIN_MS)) return "in vain";
     if (!isServedElsewhere) return "new";
-    return now - since >= IN_VAIN_MS ? "in vain elsewhere" : "elsewhere";
+    return waited >= IN_VAIN_MS ? "in vain elsewhere" : "elsewhere";
   }
 
   /** The end of a count: who was not seen in it waits no longer. */
