@@ -15,6 +15,8 @@ export class ScriptedConnection implements Connection {
   readonly #responses: ScriptedResponse[];
   /** What was asked, in order. */
   readonly queries: Readonly<Record<string, string>>[] = [];
+  /** Which lists were asked for, in order. */
+  readonly lists: Readonly<Record<string, string>>[] = [];
   /** Of the list: how far the API server has come. */
   revision = "1000";
 
@@ -22,7 +24,8 @@ export class ScriptedConnection implements Connection {
     this.#responses = [...responses];
   }
 
-  async call(): Promise<Answer> {
+  async call({ query = {} }: Call): Promise<Answer> {
+    this.lists.push(query);
     return { status: 200, body: { metadata: { resourceVersion: this.revision }, items: [] } };
   }
 

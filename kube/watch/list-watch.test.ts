@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Clock, type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import type { Selection } from "../api/client.ts";
 import { CLAIMS } from "../api/resource.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { ScriptedConnection, type ScriptedResponse } from "../testing/scripted-connection.ts";
@@ -28,7 +29,13 @@ const BEGUN = [event("ADDED", "a", 4), bookmark(5, END)];
 /** What is said while the responses are given, and what was asked for; ends by its signal. */
 async function watch(
   responses: readonly ScriptedResponse[],
-  more: { ms?: number; pass?: "pages"; revision?: string } = {},
+  more: {
+    ms?: number;
+    pass?: "pages";
+    revision?: string;
+    selection?: Selection;
+    watchSeconds?: number;
+  } = {},
 ) {
   const connection = new ScriptedConnection(...responses);
   if (more.revision !== undefined) connection.revision = more.revision;
@@ -51,10 +58,10 @@ async function watch(
   };
   const clock: Clock = { now: () => manual.now(), monotonic: () => manual.monotonic(), sleep };
   const random = { fraction: () => 0, token: () => "t" };
-  const { pass = "stream" } = more;
+  const { pass = "stream", selection = {}, watchSeconds = 300 } = more;
   const reading = (async () => {
     for await (const change of listAndWatch(
-      { connection, resource: CLAIMS, clock, random, log, pass },
+      { connection, resource: CLAIMS, clock, random, log, pass, selection, watchSeconds },
       stop.signal,
     )) {
       said.push("item" in change ? `${change.type} ${change.item.metadata.name}` : change.type);
@@ -70,7 +77,7 @@ async function watch(
   const asked = connection.queries.map(({ resourceVersion, sendInitialEvents }) =>
     sendInitialEvents === "true" ? "everything" : resourceVersion,
   );
-  return { said, asked, warnings, waits, turnsLeft, queries: connection.queries };
+  return { said, asked, warnings, waits, turnsLeft, queries: connection.queries, lists: connection.lists };
 }
 
 describe("follow", () => {
@@ -161,6 +168,35 @@ describe("follow", () => {
     const { said, asked } = await watch(responses, { revision: "4" });
     assert.deepEqual(said, ["relist", "put a", "synced", "relist", "synced"]);
     assert.deepEqual(asked, ["everything", "everything"]);
+  });
+
+  it("looks whether it came back with less also when it ended the watch in order, but before its time", async () => {
+    const again: ScriptedResponse = { lines: [bookmark(4, END)], after: "is silent" };
+    const early = await watch([{ lines: BEGUN, after: "ends" }, again], { revision: "4" });
+    assert.deepEqual(early.said, ["relist", "put a", "synced", "relist", "synced"]);
+    assert.deepEqual(early.lists, [{ limit: "1" }]);
+    const inTime: ScriptedResponse[] = [
+      { lines: BEGUN, after: "ends" },
+      { lines: [], after: "is silent" },
+    ];
+    const { asked, lists } = await watch(inTime, { watchSeconds: 1 });
+    assert.deepEqual([asked, lists], [["everything", "5"], []]);
+  });
+
+  it("asks for any object there, and not for those of its selection, to see how far it has come", async () => {
+    for (const [selection, asked] of [
+      [{ fieldSelector: "spec.node=n1", labelSelector: "a=b" }, { limit: "1" }],
+      [
+        { namespace: "n", fieldSelector: "metadata.name=a" },
+        { limit: "1", fieldSelector: "metadata.name=a" },
+      ],
+    ] as const) {
+      const responses: ScriptedResponse[] = [
+        { lines: BEGUN, after: "breaks" },
+        { lines: [], after: "is silent" },
+      ];
+      assert.deepEqual((await watch(responses, { selection })).lists, [asked]);
+    }
   });
 
   it("takes a type of event that it does not know for nothing", async () => {

@@ -43,6 +43,8 @@ const WATCH_SECONDS = 300;
 const BACKOFF = { base: 800, longest: 10_000 };
 /** Events before others have their turn, in less than 10 ms: a full pass comes as fast as it is read. */
 const IN_A_TURN = 100;
+/** Two clocks that count the same minutes may differ by so much. */
+const EARLY_MS = 1_000;
 /** A watch that lived so long was no failure, even if it said nothing. */
 const HEALTHY_MS = 10_000;
 
@@ -73,7 +75,7 @@ class ListWatch {
   #sinceYield = 0;
   /** How far it has come; undefined before a full pass. */
   #at: string | undefined;
-  /** The API server was away or silent: it may have come back with an older etcd. */
+  /** The API server was away or silent, or went away: it may have come back with an older etcd. */
   #doubtful = false;
 
   constructor(options: ListWatchOptions, signal: AbortSignal) {
@@ -133,11 +135,12 @@ class ListWatch {
 
   /**
    * A watch from a revision that an etcd restored from a snapshot has yet to reach says nothing until it is reached, and
-   * never what happened before. So where it was must lie in the past.
+   * never what happened before. So where it was must lie in the past. Any one object will do for that: to look for one that is selected
+   * the API server may have to read all of them, for each of thousands of nodes whose watches ended together.
    */
   async #checkHistory(): Promise<void> {
     if (this.#at !== undefined) {
-      for await (const { resourceVersion } of this.#client.pages(this.#selection, 1)) {
+      for await (const { resourceVersion } of this.#client.pages(anyOf(this.#selection), 1)) {
         if (isBefore(resourceVersion, this.#at)) this.#at = undefined;
         break;
       }
@@ -148,7 +151,10 @@ class ListWatch {
   /** Goes on from where it was; from nowhere, the watch begins with everything there is. */
   async *#watch(): AsyncGenerator<ItemChange, void, void> {
     const streaming: Streaming = { pass: this.#at === undefined ? "asked" : "none" };
-    for await (const event of watchOnce(this.#watchOptions(), this.#signal)) {
+    const { clock } = this.#options;
+    const options = this.#watchOptions();
+    const until = clock.monotonic() + Number(options.query.timeoutSeconds) * 1_000;
+    for await (const event of watchOnce(options, this.#signal)) {
       this.#health?.heard();
       for (const change of this.#changesOf(event, streaming)) {
         if (this.#signal.aborted) return;
@@ -157,6 +163,8 @@ class ListWatch {
       await this.#yieldNow();
       this.#backoff.reset();
     }
+    // one that is shut down ends its watches in order, and does so before their time
+    if (clock.monotonic() < until - EARLY_MS) this.#doubtful = true;
   }
 
   #changesOf(event: WatchEvent, streaming: Streaming): readonly ItemChange[] {
@@ -218,6 +226,14 @@ class ListWatch {
     log.warn("watch is interrupted", { kind: kindName(resource), error: why, code, ms });
     await clock.sleep(ms, this.#signal);
   }
+}
+
+/** Of the same place; one that is named is looked up by its name alone, and an account may see no other. */
+function anyOf({ namespace, fieldSelector }: Selection): Selection {
+  return {
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(fieldSelector?.startsWith("metadata.name=") === true ? { fieldSelector } : {}),
+  };
 }
 
 /** Revisions of one resource are decimal numbers that grow (KEP-5504); what looks otherwise says nothing. */

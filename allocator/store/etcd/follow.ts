@@ -6,12 +6,12 @@ import type { EtcdClient } from "./client.ts";
 import { readable } from "./entry.ts";
 import { isOverlong } from "./errors.ts";
 import { GrpcError } from "./grpc-frames.ts";
-import type { KeyValue, WatchNews } from "./messages.ts";
+import type { KeyValue, Source, WatchNews } from "./messages.ts";
 import type { Page } from "./pages.ts";
 
 interface Following<K extends Kind> {
   readonly kind: K;
-  readonly client: EtcdClient;
+  readonly client: Pick<EtcdClient, "watch">;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -25,10 +25,14 @@ interface Following<K extends Kind> {
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
 
+const NOBODY: Source = { cluster: "", term: 0 };
+
 /** How far a watch has come. */
 interface Cursor {
   /** Every change up to this revision was told; undefined: a full pass is needed. */
   at: number | undefined;
+  /** Whose revision that is. */
+  of: Source;
   /** Since something was told last. */
   failures: number;
 }
@@ -38,7 +42,7 @@ export async function* followKind<K extends Kind>(
   following: Following<K>,
 ): AsyncGenerator<Change<K>, void, void> {
   const { kind, clock, random, log, signal } = following;
-  const cursor: Cursor = { at: undefined, failures: 0 };
+  const cursor: Cursor = { at: undefined, of: NOBODY, failures: 0 };
   while (!signal.aborted) {
     try {
       if (cursor.at === undefined) yield* pass(following, cursor);
@@ -65,8 +69,10 @@ async function* pass<K extends Kind>(
   const { pages, signal } = following;
   yield { type: "relist" };
   let revision = 0;
+  let of = NOBODY;
   for await (const page of pages()) {
-    revision = page.revision;
+    ({ revision } = page);
+    of = { cluster: page.cluster, term: page.term };
     for (const entry of page.entries) {
       if (signal.aborted) return;
       const stored = known(following, entry);
@@ -76,6 +82,7 @@ async function* pass<K extends Kind>(
   if (signal.aborted) return;
   yield { type: "synced" };
   cursor.at = revision;
+  cursor.of = of;
   cursor.failures = 0;
 }
 
@@ -87,8 +94,10 @@ async function* changes<K extends Kind>(
   const { client, range, signal, log, kind } = following;
   for await (const news of client.watch({ ...range, revision: from + 1 }, signal)) {
     if (signal.aborted) return;
-    if (isPast(news, from)) {
-      log.info("etcd was compacted past what a watch had seen, or is behind it; it starts over", { kind });
+    if (isPast(news, from, cursor.of)) {
+      log.info("etcd was compacted past what a watch had seen, is behind it, or is another; it starts over", {
+        kind,
+      });
       cursor.at = undefined;
       return;
     }
@@ -99,15 +108,20 @@ async function* changes<K extends Kind>(
       yield changeOf(following, event);
     }
     cursor.at = Math.max(cursor.at ?? 0, knownUpTo(news));
+    cursor.of = { ...cursor.of, term: Math.max(cursor.of.term, news.term) };
   }
 }
 
 /**
  * Whether the watch cannot go on from there. etcd is behind it where its data was lost or is of a backup, and it would be silent
- * until it has as many revisions again; or where this member lags, and then a second pass does no harm.
+ * until it has as many revisions again; or where this member lags, and then a second pass does no harm. Where it has as many again by
+ * now, they are others: a restored cluster has another id, unless it was given the same name, and begins to count its elections anew.
  */
-function isPast({ compactRevision, created, revision }: WatchNews, from: number): boolean {
-  return compactRevision > 0 || (created && revision < from);
+function isPast({ compactRevision, created, ...news }: WatchNews, from: number, of: Source): boolean {
+  if (compactRevision > 0) return true;
+  if (!created) return false;
+  const isAnother = news.cluster !== of.cluster && news.cluster !== "" && of.cluster !== "";
+  return news.revision < from || isAnother || (news.term > 0 && news.term < of.term);
 }
 
 /** Complete revisions come in one message. Without events it says how far there is nothing to tell, but for the first one. */

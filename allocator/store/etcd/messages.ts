@@ -36,9 +36,15 @@ export interface Range {
   readonly keysOnly?: boolean;
 }
 
-export interface RangeResult {
-  /** Which etcd cluster answered: its id, in hexadecimal digits. */
+/** Which etcd answered, as each answer says. */
+export interface Source {
+  /** The id of the cluster, in hexadecimal digits; empty where a proxy does not say. */
   readonly cluster: string;
+  /** Of its elections, as the member knows it: it never falls, but where data was restored. 0 where a proxy does not say. */
+  readonly term: number;
+}
+
+export interface RangeResult extends Source {
   /** Of the cluster, when it was read. */
   readonly revision: number;
   readonly entries: readonly KeyValue[];
@@ -81,7 +87,7 @@ export interface CreationsResult {
 }
 
 /** What a watch is told. */
-export interface WatchNews {
+export interface WatchNews extends Source {
   readonly revision: number;
   readonly created: boolean;
   readonly canceled: boolean;
@@ -152,17 +158,14 @@ export function authenticateRequest(name: string, password: string): MessageWrit
 }
 
 export function readRange(bytes: Uint8Array): RangeResult {
-  let [revision, more, cluster] = [0, false, ""];
+  let [header, more] = [NO_HEADER, false];
   const entries: KeyValue[] = [];
   readMessage(bytes, {
-    1: (header) => {
-      revision = readHeader(header.bytes());
-      cluster = readCluster(header.bytes());
-    },
+    1: (part) => (header = readHeader(part.bytes())),
     2: (entry) => entries.push(readKeyValue(entry.bytes())),
     3: (flag) => (more = flag.flag()),
   });
-  return { cluster, revision, entries, more };
+  return { ...header, entries, more };
 }
 
 export function readChange(bytes: Uint8Array, condition?: Condition): ChangeResult {
@@ -174,7 +177,7 @@ export function readCreations(bytes: Uint8Array, condition?: Condition): Creatio
   let [revision, done] = [0, false];
   const there: (KeyValue | undefined)[] = [];
   readMessage(bytes, {
-    1: (header) => (revision = readHeader(header.bytes())),
+    1: (header) => ({ revision } = readHeader(header.bytes())),
     2: (flag) => (done = flag.flag()),
     3: (response) =>
       readMessage(response.bytes(), {
@@ -186,17 +189,17 @@ export function readCreations(bytes: Uint8Array, condition?: Condition): Creatio
 }
 
 export function readWatch(bytes: Uint8Array): WatchNews {
-  let [revision, created, canceled, compactRevision, reason] = [0, false, false, 0, ""];
+  let [header, created, canceled, compactRevision, reason] = [NO_HEADER, false, false, 0, ""];
   const events: { gone: boolean; entry: KeyValue }[] = [];
   readMessage(bytes, {
-    1: (header) => (revision = readHeader(header.bytes())),
+    1: (part) => (header = readHeader(part.bytes())),
     3: (flag) => (created = flag.flag()),
     4: (flag) => (canceled = flag.flag()),
     5: (number) => (compactRevision = number.int()),
     6: (text) => (reason = text.text()),
     11: (event) => events.push(readEvent(event.bytes())),
   });
-  return { revision, created, canceled, compactRevision, reason, events };
+  return { ...header, created, canceled, compactRevision, reason, events };
 }
 
 export function readToken(bytes: Uint8Array): string {
@@ -205,16 +208,18 @@ export function readToken(bytes: Uint8Array): string {
   return token;
 }
 
-function readHeader(bytes: Uint8Array): number {
-  let revision = 0;
-  readMessage(bytes, { 3: (number) => (revision = number.int()) });
-  return revision;
-}
+type Header = Source & { readonly revision: number };
 
-function readCluster(bytes: Uint8Array): string {
-  let cluster = "";
-  readMessage(bytes, { 1: (number) => (cluster = number.hex()) });
-  return cluster;
+const NO_HEADER: Header = { cluster: "", term: 0, revision: 0 };
+
+function readHeader(bytes: Uint8Array): Header {
+  let { cluster, term, revision } = NO_HEADER;
+  readMessage(bytes, {
+    1: (number) => (cluster = number.hex()),
+    3: (number) => (revision = number.int()),
+    4: (number) => (term = number.int()),
+  });
+  return { cluster, term, revision };
 }
 
 function readKeyValue(bytes: Uint8Array): KeyValue {

@@ -5,10 +5,10 @@ import { listed } from "../../base/listed.ts";
 import type { Logger } from "../../base/ports.ts";
 import type { EtcdClient } from "./client.ts";
 import { isCompacted, isOverlong } from "./errors.ts";
-import type { KeyValue, Range, RangeResult } from "./messages.ts";
+import type { KeyValue, Range, RangeResult, Source } from "./messages.ts";
 
 /** Some of the keys of a range, all as of one moment. */
-export interface Page {
+export interface Page extends Source {
   readonly entries: readonly KeyValue[];
   readonly revision: number;
 }
@@ -44,7 +44,8 @@ export async function* pagesOf(
     const page = await pageOf(client, asked);
     revision ??= page.revision;
     long.push(...page.entries.filter(isLong).map((entry) => ({ ...entry, value: "" })));
-    yield { entries: page.entries, revision };
+    const { entries, cluster, term } = page;
+    yield { entries, revision, cluster, term };
     const last = page.entries.at(-1);
     if (!page.more || last === undefined) break;
     key = `${last.key}\0`;

@@ -116,7 +116,7 @@ export class FormerEtcd {
     const entries = [...this.#keys.values()].filter((one) =>
       end === undefined ? one.key === key : one.key >= key && one.key < end,
     );
-    return { cluster: "1", revision: this.#revision, entries, more: false };
+    return { cluster: "1", term: 1, revision: this.#revision, entries, more: false };
   }
 
   async #change(change: Change): Promise<WriteAnswer<ChangeResult>> {
