@@ -35,6 +35,8 @@ export interface Explored {
 export interface Bounds {
   /** Stop after that many states. */
   readonly states?: number;
+  /** Look at so many states for a shorter schedule than the one that was found, before that is shrunk. */
+  readonly wide?: number;
   /** Hears how far it has come, every now and then. */
   readonly onProgress?: (states: number) => void;
 }
@@ -51,7 +53,7 @@ export async function explore(scenario: Scenario, bounds: Bounds = {}): Promise<
   const begun = performance.now();
   const explorer = new Explorer(stageOf(scenario), bounds);
   const found = await explorer.walkDeep();
-  const violation = found && (await tell(explorer.stage, found));
+  const violation = found && (await tell(explorer.stage, found, bounds.wide ?? WIDE_STATES));
   const { states, records, runs, deepest, ends, whole } = explorer;
   const counts = { states: states.size, records: records.size, runs, deepest, ends, whole };
   const ms = Math.round(performance.now() - begun);
@@ -161,8 +163,8 @@ async function replay(stage: Stage, schedule: Schedule): Promise<Violation | und
 }
 
 /** The shortest one that can be found in reasonable time. */
-async function tell(stage: Stage, schedule: Schedule): Promise<Violation> {
-  const shortest = await new Explorer(stage, { states: WIDE_STATES }).walkWide();
+async function tell(stage: Stage, schedule: Schedule, wide: number): Promise<Violation> {
+  const shortest = await new Explorer(stage, { states: wide }).walkWide();
   const pendingClaims = async (shorter: Schedule) => (await replay(stage, shorter)) !== undefined;
   const violation = await replay(stage, await shrink(shortest ?? schedule, pendingClaims));
   if (violation === undefined) throw new Error(`scenario "${stage.scenario.title}" does not repeat itself`);
