@@ -4,12 +4,15 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { run } from "../test/support/process.ts";
+import { compileCache, run } from "../test/support/process.ts";
+import { programFile } from "../test/support/programs.ts";
 
-const MAIN = join(import.meta.dirname, "main.ts");
+const MAIN = programFile("webhook/main");
 
 async function ends(env: Readonly<Record<string, string>>) {
-  const { rc, stdout, stderr } = await run(process.execPath, [MAIN], { env });
+  const { rc, stdout, stderr } = await run(process.execPath, [MAIN], {
+    env: { ...compileCache(), ...env },
+  });
   return { rc, stdout, stderr };
 }
 

@@ -5,8 +5,8 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { KubeConfig } from "@kubernetes/client-node";
 import { AgentNode, agentEnvironment, startAgentProcess } from "../../test/api/agent-node.ts";
+import { TokenConfig } from "../../test/api/token-config.ts";
 import { buildPlugin } from "../../test/cni/plugin.ts";
 import { SmallDisk, skipWithoutMount } from "../../test/crash/small-disk.ts";
 import { eventually } from "../../test/support/eventually.ts";
@@ -15,12 +15,8 @@ let folder: string;
 let port: number;
 let nobody: Server;
 /** Of an API server that accepts connections and says nothing. */
-const kubeConfig = () => {
-  const config = new KubeConfig();
-  const cluster = { name: "c", server: `https://127.0.0.1:${port}`, skipTLSVerify: true };
-  config.loadFromClusterAndUser(cluster, { name: "u", token: "t" });
-  return config;
-};
+const kubeConfig = () =>
+  new TokenConfig({ server: `https://127.0.0.1:${port}`, ca: "", user: "u", token: "t" });
 
 /** Around the tests of a suite: not of the whole file, whose process others may share. */
 function setUp(): void {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that becomes another user of this host, and then does what it is told on its standard input. It reads its own code
-// before, so it does not matter who may read the checkout.
+// before, so it does not matter who may read the checkout; that of berthctl only if it is told to run it.
 import { randomUUID } from "node:crypto";
 import { openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
@@ -8,10 +8,9 @@ import { request } from "node:https";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { run as runBerthctl } from "../../cli/run.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { run } from "../support/process.ts";
+import { compileCache, run } from "../support/process.ts";
 
 /** Of "nobody", where there is one; of no other use. */
 const NOBODY = 65_534;
@@ -38,22 +37,24 @@ export type Outcomes = readonly string[];
 /** Does the probes, each by itself, as root or as somebody who is nobody here. */
 export async function doAs(who: "root" | "nobody", probes: readonly Probe[]): Promise<Outcomes> {
   const { rc, stdout, stderr } = await run(process.execPath, [fileURLToPath(import.meta.url)], {
-    env: { PATH: "/usr/bin:/bin" },
+    env: { PATH: "/usr/bin:/bin", ...compileCache() },
     stdin: { text: JSON.stringify({ who, probes }) },
   });
   if (rc !== 0) throw new Error(`the other user failed: ${stderr}`);
   return JSON.parse(stdout);
 }
 
-async function outcomeOf(probe: Probe): Promise<string> {
+type Berthctl = typeof import("../../cli/run.ts").run;
+
+async function outcomeOf(probe: Probe, runBerthctl: Berthctl | undefined): Promise<string> {
   try {
-    return await attempt(probe);
+    return await attempt(probe, runBerthctl);
   } catch (error) {
     return error instanceof Error && "code" in error ? String(error.code) : String(error);
   }
 }
 
-async function attempt(probe: Probe): Promise<string> {
+async function attempt(probe: Probe, runBerthctl: Berthctl | undefined): Promise<string> {
   switch (probe.kind) {
     case "read":
       return `done ${readFileSync(probe.path).length > 0}`;
@@ -69,7 +70,8 @@ async function attempt(probe: Probe): Promise<string> {
     case "port":
       return await post(probe);
     case "berthctl":
-      return await berthctl(probe);
+      if (runBerthctl === undefined) throw new TypeError("berthctl was not read");
+      return await berthctl(probe, runBerthctl);
   }
 }
 
@@ -92,7 +94,10 @@ function pairOf({ ca, cert, key }: Extract<Probe, { kind: "port" }>) {
   return cert === undefined || key === undefined ? { ca } : { ca, cert, key };
 }
 
-async function berthctl({ dataDir, args }: Extract<Probe, { kind: "berthctl" }>): Promise<string> {
+async function berthctl(
+  { dataDir, args }: Extract<Probe, { kind: "berthctl" }>,
+  runBerthctl: Berthctl,
+): Promise<string> {
   const stream = new PassThrough();
   const io = {
     stdout: stream,
@@ -110,12 +115,14 @@ async function berthctl({ dataDir, args }: Extract<Probe, { kind: "berthctl" }>)
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { who, probes }: { who: string; probes: readonly Probe[] } = JSON.parse(await text(process.stdin));
+  const runsBerthctl = probes.some(({ kind }) => kind === "berthctl");
+  const runBerthctl = runsBerthctl ? (await import("../../cli/run.ts")).run : undefined;
   if (who === "nobody") {
     process.setgroups?.([]);
     process.setgid?.(NOBODY);
     process.setuid?.(NOBODY);
   }
   const outcomes: string[] = [];
-  for (const probe of probes) outcomes.push(await outcomeOf(probe));
+  for (const probe of probes) outcomes.push(await outcomeOf(probe, runBerthctl));
   process.stdout.write(JSON.stringify(outcomes));
 }

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { run } from "../support/process.ts";
+import { compileCache, run } from "../support/process.ts";
 import { skipAllBut } from "../support/runs.ts";
 import { HOSTS_MUTATIONS } from "./hosts-mutations.ts";
 
 const PUT_IN = new URL("./put-mutation.ts", import.meta.url).href;
 const LIVES = fileURLToPath(new URL("./hosts.test.ts", import.meta.url));
 /** Each is found among the first 40 lives. */
-const ENV = { PATH: "/usr/bin:/bin", BERTH_RUNS: "0.14" };
+const ENV = { ...compileCache(), PATH: "/usr/bin:/bin", BERTH_RUNS: "0.14" };
 
 describe("random lives of hosts find that", () => {
   for (const [n, { name }] of HOSTS_MUTATIONS.entries()) {
