@@ -75,7 +75,7 @@ describe("a report", () => {
   it("says so instead of where in the runner that was", () => {
     const { status, stderr } = spawnSync(
       process.execPath,
-      [join(ROOT, "test/runner/main.ts"), "host", "test/docs/links.test.ts"],
+      [join(ROOT, "test/runner/main.ts"), "host", "test/docs/firewall.test.ts"],
       { encoding: "utf8", env: { ...process.env, TMPDIR: "/nowhere/at/all" } },
     );
     assert.equal(status, 1);

@@ -17,11 +17,11 @@ describe("suites", () => {
       spawnSync(process.execPath, [join(ROOT, "test/runner/main.ts"), "--list", ...args], {
         encoding: "utf8",
       });
-    const there = "test/docs/links.test.ts";
+    const there = "test/docs/firewall.test.ts";
     assert.equal(list("test", there).stdout.trim(), there);
     const { status, stderr } = list("unit", there);
     assert.notEqual(status, 0);
-    assert.match(stderr, /^unit: it has no file of tests called test\/docs\/links\.test\.ts\n$/);
+    assert.match(stderr, /^unit: it has no file of tests called test\/docs\/firewall\.test\.ts\n$/);
   });
 
   it("have every file of tests that there is, each in one group", () => {

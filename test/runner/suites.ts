@@ -47,6 +47,7 @@ export const GROUPS: readonly Group[] = [
     ],
     isolation: "process",
     concurrency: 2,
+    globalSetup: PROGRAMS,
   },
   {
     // measures the heap: in a process with all the others it would collect what they left, seventy times
@@ -59,7 +60,16 @@ export const GROUPS: readonly Group[] = [
     name: "unit",
     files: [
       "{allocator,cli,ipam-plugin,kube,scripts,system,webhook}/**/*.test.ts",
-      "test/bugs/places.test.ts",
+      // they start no processes either, and each in one of its own would load half of the sources anew
+      "test/{bench-api,chart,conformance}/*.test.ts",
+      "test/api/binaries.test.ts",
+      "test/bench/{add-report,chart,options,results,review-line,statistics,table}.test.ts",
+      "test/bugs/{catalogue,cluster,node,places,records}.test.ts",
+      "test/cluster/{histogram,observer,readme-commands}.test.ts",
+      "test/docs/{alerts,drop-ins,errors,links,rights,security,several-interfaces}.test.ts",
+      "test/model/store.test.ts",
+      "test/readme.test.ts",
+      "test/simulation/{claim-reads,doubt,needs}.test.ts",
     ],
     isolation: "none",
     concurrency: 2,
