@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { availableParallelism } from "node:os";
 import { after, describe, it } from "node:test";
 import fc from "fast-check";
-import { runsOf } from "../support/runs.ts";
+import { isFull, runsOf } from "../support/runs.ts";
 import { Disks } from "./journal-disk.ts";
 import { storeOf, takingAnyway } from "./mutations.ts";
 import { live } from "./parallel-runs.ts";
@@ -15,8 +15,8 @@ import { MOST_STEPS, type StepKind, stepsOf, USUAL, WEIGHTS } from "./steps.ts";
 import { Tally } from "./tally.ts";
 import { traceOf } from "./trace.ts";
 
-/** As many as one likes: make soak LIVES=100000. */
-const RUNS = Number(process.env["BERTH_LIVES"] || runsOf(2_000));
+/** As many as one likes: make soak LIVES=100000. In short lives of three seeds: without blocks, with them, with two interfaces. */
+const RUNS = Number(process.env["BERTH_LIVES"] || runsOf(isFull ? 2_000 : 1_200));
 /** A short run lives the same lives each time: the search for rare ones, of which some are known and open, is for long runs. */
 const SEED = Number(process.env["BERTH_SEED"] ?? (RUNS < 2_000 ? 1 : Date.now() % 1_000_000));
 
@@ -70,7 +70,7 @@ describe("random lives of a small cluster", () => {
   });
 
   it("are the same lives, happening for happening, when they are lived again", async () => {
-    for (const steps of fc.sample(stepsOf(), { numRuns: 10, seed: SEED })) {
+    for (const steps of fc.sample(stepsOf(), { numRuns: runsOf(10, 4), seed: SEED })) {
       const once = traceOf((await simulate(steps, { disks, tells: true })).trace);
       const again = traceOf((await simulate(steps, { disks, tells: true })).trace);
       assert.ok(once.length > 0);
