@@ -42,7 +42,8 @@ export async function startNodeAgent(options: NodeAgentOptions): Promise<NodeAge
   const connection = withRequestMetrics(options.connection, metrics, clock);
   const followed = followNode(options, connection);
   const { watch, queue, claims } = followed;
-  const etcds = await etcdsOf(options, claims);
+  // with a table of its own in the journal, for which there may be no room
+  const etcds = await startWhenBound(() => etcdsOf(options, claims), boundBy(options));
   const agent = await startServing(options, followed, etcds).catch(async (error: unknown) => {
     await etcds?.close();
     throw error;
@@ -67,7 +68,7 @@ async function startServing(
   { watch, store, claims }: FollowedNode,
   etcds: EtcdSides | undefined,
 ): Promise<Agent> {
-  const { node, socketPath, signal, clock, log, runtimeRecords, refusalsNameAll = false } = options;
+  const { node, refusalsNameAll = false } = options;
   return await startWhenBound(
     () =>
       startAgent({
@@ -77,8 +78,12 @@ async function startServing(
         blockSource: blocksOf(watch, { statuses: { node, store }, refusalsNameAll }),
         notReady: () => (watch.isSynced ? undefined : notLoadedWords(node)),
       }),
-    { socketPath, signal, clock, log, runtimeRecords, mark: markFileOf(socketPath) },
+    boundBy(options),
   );
+}
+
+function boundBy({ socketPath, signal, clock, log, runtimeRecords }: NodeAgentOptions) {
+  return { socketPath, signal, clock, log, runtimeRecords, mark: markFileOf(socketPath) };
 }
 
 /**

@@ -113,7 +113,9 @@ describe("an agent that starts on a full disk", await skipWithoutMount(), () => 
       for (const signal of ["SIGTERM", "SIGKILL"] as const) {
         await node.serve();
         const metrics = `http://127.0.0.1:${node.port}/metrics`;
-        node.more = { BERTH_PORT: String(node.port) };
+        // a version, or values, with more in the journal than there was
+        const etcd = signal === "SIGKILL" ? { BERTH_ETCD_CERTIFICATES: folder } : {};
+        node.more = { BERTH_PORT: String(node.port), ...etcd };
         await node.stop(signal);
         disk.fill();
         node.launch();

@@ -40,8 +40,8 @@ interface Hindrance {
 /**
  * Starts what binds itself to the boot. As long as another journal has served in it, every call is refused in words. It is
  * tried again each time the mark has changed, for a person has confirmed this journal, and each time the runtime has
- * other records: the last sandbox that the journal does not know may have ended. So are calls while the journal's disk is full:
- * nothing can be answered that would be durable. Rejects when the signal aborts before that.
+ * other records: the last sandbox that the journal does not know may have ended. So are calls while the disk of the journal, or of the mark,
+ * is full: nothing can be answered that would be durable. Rejects when the signal aborts before that.
  */
 export async function startWhenBound<T>(start: () => Promise<T>, options: RefusingOptions): Promise<T> {
   let said: string | undefined;
@@ -62,7 +62,8 @@ export async function startWhenBound<T>(start: () => Promise<T>, options: Refusi
 }
 
 function sayWhy({ code, message: error }: BerthError, { mark: { path }, log }: RefusingOptions): void {
-  if (code === "STORE_FULL") log.error("the journal's disk is full; nothing is served", { error });
+  if (code === "STORE_FULL")
+    log.error("the disk of the journal or of its mark is full; nothing is served", { error });
   else log.error("another journal has served this node since it booted; nothing is served", { path, error });
 }
 

@@ -3,6 +3,7 @@ import { closeSync, existsSync, fstatSync, ftruncateSync, lstatSync, openSync, w
 import { readFile } from "node:fs/promises";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import { writeDurably } from "../../../system/durable-file.ts";
+import { isFull } from "../../../system/path-error.ts";
 import type { RuntimeRecord } from "./runtime-records.ts";
 
 /** Which journal served this node, in which boot, and how far it had come. */
@@ -203,5 +204,6 @@ function readMark(text: string): (Mark & { readonly adopted?: string }) | undefi
 
 function unusable(path: string, cause: unknown): BerthError {
   const words = `${path}, which says what journal serves this node, cannot be used: ${messageOf(cause)}`;
-  return new BerthError("CONFIG_INVALID", words, { details: { path }, cause });
+  const code = isFull(cause) ? "STORE_FULL" : "CONFIG_INVALID";
+  return new BerthError(code, words, { details: { path }, cause });
 }
