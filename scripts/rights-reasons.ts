@@ -66,7 +66,7 @@ export const REASONS: Readonly<Record<string, Account>> = {
     narrowed:
       "The policy `agents.berth.dev` allows it to write only the status of claims that are bound to its own node, and of blocks that its node owns. It recognises the node by the name that the API server writes into the pod's token; a token without one can write nothing. The account reads pods, claims, blocks, nodes and namespaces of the whole cluster.",
     why: {
-      pods: "those of its node, by a field selector that a role cannot ask for",
+      pods: "those of its node, by a field selector that a role cannot ask for; any one, after an outage, to see how far the API server is",
       namespaces:
         "their labels: which pools are open to a pod that asks for nothing; followed once a pool has blocks",
       nodes: "labels and UID of its own node, by a field selector: the same",
