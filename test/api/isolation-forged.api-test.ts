@@ -124,7 +124,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual([...answers].sort(), [
         ["", MOST],
         [
-          `namespace shop has ${MOST} claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again`,
+          `namespace shop has ${MOST} claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come, or what is held for them is free again after 120 s; try again`,
           AT_ONCE,
         ],
       ]);

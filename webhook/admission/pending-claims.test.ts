@@ -60,12 +60,12 @@ describe("claims that wait for their pods", () => {
     for (const name of ["a", "b", "c"]) assert.equal(await bench.make(name), "made");
     assert.equal(
       await bench.make("d"),
-      "LIMIT_REACHED: namespace shop has 3 claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again",
+      "LIMIT_REACHED: namespace shop has 3 claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come, or what is held for them is free again after 120 s; try again",
     );
     for (const name of ["a", "b"]) assert.equal(await bench.make(name, "bank"), "made");
     assert.equal(
       await bench.make("a", "other"),
-      "LIMIT_REACHED: the cluster has 5 claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again",
+      "LIMIT_REACHED: the cluster has 5 claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come, or what is held for them is free again after 120 s; try again",
     );
     assert.equal(bench.holds.size, 5);
   });

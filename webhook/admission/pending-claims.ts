@@ -181,7 +181,7 @@ export class PendingClaimLimiter {
     const where = own ? `namespace ${namespace} has ${perNamespace}` : `the cluster has ${inAll}`;
     return refuse(
       "LIMIT_REACHED",
-      `${where} claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come or it goes; try again`,
+      `${where} claims and addresses that are held for pods which were admitted and have not come, and no more is taken until they come, or what is held for them is free again after 120 s; try again`,
       { namespace },
     );
   }
