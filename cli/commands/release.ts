@@ -5,6 +5,7 @@ import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { describeContainer, importedFor } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
@@ -166,6 +167,15 @@ function printReleased(
     const seconds = Math.max(0, Math.ceil((at - clock.now()) / 1000));
     stdout.write(`  ${address} is free for others in ${seconds} s, at ${timeOf(at)}\n`);
   }
+  warnOfImport(io, claim);
   warnOfPods(io, claim, pods);
   if (wantedBy !== undefined) reportWarning(io, wantedBy);
+}
+
+/** Of no container of cni-ipam-etcd a host tells that it runs. */
+function warnOfImport(io: Io, claim: Claim): void {
+  const imported = importedFor(claim);
+  if (imported === undefined) return;
+  const has = `${describeContainer(imported)} may have ${claim.addresses.join(", ")} still: cni-ipam-etcd gave it`;
+  reportWarning(io, `${has}, and no host was told that this container has ended`);
 }
