@@ -80,7 +80,7 @@ export const GROUPS: readonly Group[] = [
   {
     name: "long",
     files: [
-      "test/{bugs/mutations,crash/*,hostile/*,image/*,model/*,property/*,release/*,simulation/*}.test.ts",
+      "test/{bugs/mutations,crash/*,hostile/*,image/*,model/*,property/*,release/*,simulation/*,stack/races}.test.ts",
     ],
     isolation: "process",
     concurrency: 3,

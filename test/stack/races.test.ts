@@ -5,10 +5,12 @@ import { after, afterEach, before, describe, it } from "node:test";
 import { namespace, pod, podOf, pool, statefulSet } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
 import type { Manifest, Verdict } from "../support/review.ts";
+import { runsOf } from "../support/runs.ts";
 import { sandboxOf } from "../support/runtime.ts";
 import { ChildStack } from "../support/stack.ts";
 
-const ROUNDS = 1_000;
+const ROUNDS = runsOf(1_000);
+const LATE_POOLS = runsOf(100, 20);
 const CONNECTIONS = 32;
 const MANIFESTS = [
   namespace("shop"),
@@ -122,7 +124,7 @@ describe("races", () => {
         await admit(pod("shop", `other-${line}-${n}`, { "berth.dev/pools": "arena" }));
     });
     const refused: unknown[] = [];
-    for (let n = 1; n <= 100; n++) {
+    for (let n = 1; n <= LATE_POOLS; n++) {
       const made = await site.api.write(pool(`late-${n}`, [`10.50.${n}.0/24`]));
       assert.equal(made.kind, "kept");
       const verdict = await admit(pod("shop", `late-${n}`, { "berth.dev/ips": `10.50.${n}.7` }));
