@@ -7,10 +7,14 @@ import { ANNOTATION_FORMATS } from "../../allocator/manifest/annotations.ts";
 import { assertSound } from "../support/assert-audit.ts";
 import { DB_POOL, poolRecord } from "../support/fixtures.ts";
 import { pod, review } from "../support/objects.ts";
+import { isFull } from "../support/runs.ts";
 import { openWorld } from "../support/world.ts";
 import { Growth } from "./growth.ts";
 import { BASES, type Base, Webhook } from "./reviews.ts";
 import { evilText, mutantOf, pathsOf, replacedAt, runs, SEED, WRONG_VALUES } from "./values.ts";
+
+/** In short each place has a third of the wrong values, the next place the next third. */
+const STEP = isFull ? 1 : 3;
 
 const POOLS = [DB_POOL, poolRecord("web", "10.30.0.0/16")];
 
@@ -31,8 +35,8 @@ describe("hostile admission reviews", () => {
   it("with a wrong value at any place are decided in words", async () => {
     for (const { route, review: whole } of BASES) {
       await inWorld(async (webhook) => {
-        for (const path of pathsOf(whole)) {
-          for (const wrong of WRONG_VALUES) {
+        for (const [n, path] of pathsOf(whole).entries()) {
+          for (const wrong of WRONG_VALUES.filter((_, i) => (i + n) % STEP === 0)) {
             await webhook.send(route, JSON.stringify(replacedAt(whole, path, wrong)));
             cases++;
           }
