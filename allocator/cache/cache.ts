@@ -11,14 +11,7 @@ import { AddressUse, type Held } from "./address-use.ts";
 import { BlockIndex, type OwnedPart } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { PoolIndex } from "./pool-index.ts";
-import type { ClaimSelection, RecordReader } from "./reader.ts";
-
-/** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
-export type RecordHandler<K extends Kind> = (
-  key: string,
-  now: Stored<K> | undefined,
-  before: Stored<K> | undefined,
-) => void;
+import type { ClaimSelection, RecordHandler, RecordReader } from "./reader.ts";
 
 /** Of a kind, by their key. */
 interface Records<K extends Kind> {

@@ -6,7 +6,7 @@ import type { Claim } from "../model/claim.ts";
 import type { Occupant } from "../model/occupant.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Pool } from "../pool/pool.ts";
-import type { Store, Stored } from "../store/store.ts";
+import type { Kind, Store, Stored } from "../store/store.ts";
 import type { OwnedPart } from "./block-index.ts";
 
 /** Whose claims are looked for. */
@@ -18,6 +18,13 @@ export interface Workload {
 
 /** Which claims are looked for: of a workload, those that are retained, or those that wait to take over from another. */
 export type ClaimSelection = Workload | "retained" | "successors";
+
+/** What changed under a key; `now` undefined: gone, `before` undefined: new. Only enqueues: it is called in the middle of a change. */
+export type RecordHandler<K extends Kind> = (
+  key: string,
+  now: Stored<K> | undefined,
+  before: Stored<K> | undefined,
+) => void;
 
 /**
  * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
@@ -37,6 +44,8 @@ export interface RecordReader {
   claims(of?: ClaimSelection): Iterable<Stored<"claim">>;
   /** Those bound to, or held for, a pod of that name, and the one that is called like it. */
   claimsOfPod(namespace: string, name: string): readonly Stored<"claim">[];
+  /** Those bound to a pod on that node. Absent: nobody looks for them. */
+  claimsOnNode?(node: string): readonly Stored<"claim">[];
   /** All; of a pool: those of it at least. As above. */
   reservations(pool?: string): Iterable<Stored<"reservation">>;
   /** The block of a node that has the address for itself, of whatever pool. Absent: blocks are not followed. */
@@ -64,6 +73,8 @@ export interface RecordReader {
    * come in their order, and not while everything is listed anew. Absent: nobody knows.
    */
   inOrder?(): boolean;
+  /** Calls the handler at every change of the kind from here on, after the change; gives what takes it away again. Absent: nobody hears of changes. */
+  onChange?<K extends Kind>(kind: K, handler: RecordHandler<K>): () => void;
 }
 
 /** The holder of an address, as messages name it. */

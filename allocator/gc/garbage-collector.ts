@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { assertNever } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { LogFields } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
 import { ownReader } from "../demand/foreign-pools.ts";
-import { hasToCool, release, withLastPod } from "../lifecycle/release.ts";
-import { observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
+import { hasToCool, release } from "../lifecycle/release.ts";
+import { isSettled, observeOwner, type RetentionDecision } from "../lifecycle/retention.ts";
 import { type Marked, RetentionLimits } from "../lifecycle/retention-limits.ts";
 import { ServerTimes } from "../lifecycle/server-times.ts";
 import type { OwnReader } from "../manifest/pod-claim.ts";
 import { type Claim, isKeptByOthers } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
+import { carryOut } from "./carry-out.ts";
 import { repairClaim } from "./claim-repair.ts";
 import { inSlices } from "./in-slices.ts";
 import { type FirstSeen, findBroken, findOrphans, freeOrphan, type OrphanPlan } from "./orphans.ts";
 import { PassFaults } from "./pass-faults.ts";
+import { type PassScope, Unsettled } from "./unsettled.ts";
 
 /** Claims judged in one go, in 1 ms or so: stores and inventories may answer without letting anybody else have a turn. */
 const AT_ONCE = 100;
@@ -58,6 +59,7 @@ export class GarbageCollector {
   #firstSeen: FirstSeen;
   #broken: FirstSeen;
   readonly #stamps = new ServerTimes();
+  readonly #unsettled: Unsettled;
 
   constructor(context: Context, inventory: ClusterState, options: GarbageCollectorOptions = {}) {
     this.#context = context;
@@ -68,6 +70,12 @@ export class GarbageCollector {
     this.#limits = new RetentionLimits(context);
     this.#faults = new PassFaults(context);
     this.#notRetained = options.notRetained ?? (() => {});
+    this.#unsettled = new Unsettled(context, this.#cachedState);
+  }
+
+  /** Hears of no changes any more. Repeatable. */
+  close(): void {
+    this.#unsettled.close();
   }
 
   /** Wall clock, ms: since when the oldest candidate for removal has looked the same; undefined when there is none. */
@@ -79,24 +87,44 @@ export class GarbageCollector {
   async pass(): Promise<GcReport> {
     this.#faults.forgetOld();
     await this.#noteNeeded();
-    let released = 0;
-    let retained = 0;
-    const judge = async (stored: Stored<"claim">) => {
-      const { kind } = await this.#judgeSafely(stored);
-      if (kind === "release") released++;
-      if (kind === "retain") retained++;
-    };
-    const { view, clock } = this.#context;
-    await inSlices(clock, view.claims(), AT_ONCE, (part) => this.#each(part, judge));
-    await this.#repairAll();
-    const plan = await this.#planCollection();
+    try {
+      return await this.#passOver(await this.#unsettled.begin());
+    } catch (error) {
+      this.#unsettled.addAll(); // not all that was to be looked at was
+      throw error;
+    }
+  }
+
+  async #passOver(scope: PassScope): Promise<GcReport> {
+    const counts = { keep: 0, release: 0, retain: 0, unretain: 0, "release-hold": 0 };
+    const { clock } = this.#context;
+    await inSlices(clock, scope.claims(), AT_ONCE, (part) => this.#judgeAll(part, counts));
+    await this.#repairAll(scope.claims());
+    const plan = await this.#planCollection(scope.reservations());
     this.#firstSeen = plan.firstSeen;
     const orphans = await this.#countRemoved(plan.orphans, (stored) => freeOrphan(this.#context, stored));
     const cooled = await this.#countRemoved(
       plan.cooled,
       async (stored) => (await this.#context.store.remove("reservation", stored)).kind,
     );
-    return { orphans, cooled, released, retained };
+    return { orphans, cooled, released: counts.release, retained: counts.retain };
+  }
+
+  /** Whatever is not judged, or not settled by that, comes up again in the next pass. */
+  async #judgeAll(
+    part: readonly Stored<"claim">[],
+    counts: Record<RetentionDecision["kind"], number>,
+  ): Promise<void> {
+    this.#unsettled.take("claim", part);
+    const again = new Set(part.map(({ key }) => key));
+    await this.#each(part, async (stored) => {
+      const verdict = await this.#judgeSafely(stored);
+      counts[verdict.kind]++;
+      if (verdict.kind !== "keep" || verdict.isSettled !== true) return;
+      this.#unsettled.settle(stored.record);
+      again.delete(stored.key);
+    });
+    this.#unsettled.add("claim", again);
   }
 
   /** Before any claim is judged: whether there is room for one among those that are retained depends on the others. */
@@ -159,26 +187,29 @@ export class GarbageCollector {
     }
   }
 
-  async #planCollection(): Promise<OrphanPlan> {
+  async #planCollection(reservations: Iterable<Stored<"reservation">>): Promise<OrphanPlan> {
     const { view, clock } = this.#context;
     const now = clock.now();
-    const parts = await inSlices(clock, view.reservations(), SLICE, (part) =>
-      findOrphans(view, this.#firstSeen, now, { reservations: part, stamps: this.#stamps }),
-    );
+    const parts = await inSlices(clock, reservations, SLICE, (part) => {
+      this.#unsettled.take("reservation", part);
+      const plan = findOrphans(view, this.#firstSeen, now, { reservations: part, stamps: this.#stamps });
+      this.#unsettled.add("reservation", plan.unsettled);
+      return plan;
+    });
     return {
       cooled: parts.flatMap(({ cooled }) => cooled),
       orphans: parts.flatMap(({ orphans }) => orphans),
       firstSeen: new Map(parts.flatMap(({ firstSeen }) => [...firstSeen])),
+      unsettled: parts.flatMap(({ unsettled }) => unsettled),
     };
   }
 
-  async #repairAll(): Promise<void> {
+  async #repairAll(claims: Iterable<Stored<"claim">>): Promise<void> {
     const { view, clock, log } = this.#context;
     const now = clock.now();
-    const plans = await inSlices(clock, view.claims(), SLICE, (part) =>
-      findBroken(view, this.#broken, now, part),
-    );
+    const plans = await inSlices(clock, claims, SLICE, (part) => findBroken(view, this.#broken, now, part));
     this.#broken = new Map(plans.flatMap(({ firstSeen }) => [...firstSeen]));
+    this.#unsettled.add("claim", this.#broken.keys());
     const broken = plans.flatMap((plan) => plan.broken);
     await this.#each(broken, async (stored) => {
       try {
@@ -218,7 +249,7 @@ export class GarbageCollector {
     }
     const facts = await observeOwner(hint.record, this.#cachedState, this.#own);
     const first = this.#limits.judge(hint, facts);
-    if (first.kind === "keep") return first;
+    if (first.kind === "keep") return isSettled(hint, facts) ? SETTLED : first;
     const seen = await this.#context.store.get("claim", hint.key);
     if (seen === undefined) return { kind: "keep" };
     const again = await observeOwner(seen.record, this.#inventory, this.#own);
@@ -229,47 +260,15 @@ export class GarbageCollector {
 
   async #carryOut(seen: Stored<"claim">, verdict: RetentionDecision): Promise<void> {
     if (!this.#mayWrite()) return;
-    switch (verdict.kind) {
-      case "keep":
-        return;
-      case "release":
-        this.#reportLimit(seen, verdict.because);
-        await release(this.#context, seen);
-        return;
-      case "retain":
-        await this.#rewrite(seen, {
-          ...seen.record,
-          retained: { since: this.#context.clock.now(), because: verdict.because },
-        });
-        return;
-      case "unretain": {
-        const { retained: _, ...rest } = seen.record;
-        await this.#rewrite(seen, rest);
-        return;
-      }
-      case "release-hold": {
-        const known = await withLastPod(this.#context, seen);
-        if (known === undefined) return;
-        const { binding: _, ...rest } = known.record;
-        await this.#rewrite(known, rest);
-        return;
-      }
-      default:
-        assertNever(verdict);
+    if (verdict.kind === "release" && verdict.because !== undefined) {
+      this.#context.log.info("claim is not retained", { claim: seen.key, reason: verdict.because });
+      this.#notRetained(seen, verdict.because);
     }
-  }
-
-  #reportLimit(seen: Stored<"claim">, because: string | undefined): void {
-    if (because === undefined) return;
-    this.#context.log.info("claim is not retained", { claim: seen.key, reason: because });
-    this.#notRetained(seen, because);
-  }
-
-  /** A conflict is no failure: whoever changed the claim knew more, and the next pass judges it again. */
-  async #rewrite(seen: Stored<"claim">, next: Claim): Promise<void> {
-    await this.#context.store.replace("claim", seen, next);
+    await carryOut(this.#context, seen, verdict);
   }
 }
+
+const SETTLED: RetentionDecision = { kind: "keep", isSettled: true };
 
 function aboutClaim(key: string): { key: string; fields: LogFields } {
   return { key, fields: { claim: key } };

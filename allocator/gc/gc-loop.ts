@@ -50,6 +50,7 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
     async close() {
       stop.abort();
       await Promise.all([passes, ...judges]);
+      collector.close();
     },
   };
 }

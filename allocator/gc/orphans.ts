@@ -41,6 +41,8 @@ export interface OrphanPlan {
   /** Seen without a claim twice, unchanged, with the grace in between. */
   readonly orphans: readonly Stored<"reservation">[];
   readonly firstSeen: NonNullable<FirstSeen>;
+  /** Of these time alone may change what is decided. Of others a change of the reservation, or of the claim that lists it, is needed. */
+  readonly unsettled: readonly Address[];
 }
 
 /** Decides which of the reservations, all of them if absent, to look at; the deletion itself reads the store again. */
@@ -55,20 +57,25 @@ export function findOrphans(
 ): OrphanPlan {
   const cooled: Stored<"reservation">[] = [];
   const orphans: Stored<"reservation">[] = [];
+  const unsettled: Address[] = [];
   const next = new Map<string, { revision: string; at: number }>();
   for (const stored of reservations) {
     const { record, revision } = stored;
+    const claim = view.claim(claimKey(record.claim))?.record;
+    const isBacked = record.releasedAt === undefined && isBackedByClaim(claim, record);
+    // one that is being given back need not list what it gives back
+    if (!isBacked || claim?.releasing === true) unsettled.push(record.address);
     if (record.releasedAt !== undefined) {
       const since = stamps.past(record.address, record.releasedAt, now);
       if (now >= since + cooldownOf(view, record)) cooled.push(stored);
       continue;
     }
-    if (isBackedByClaim(view.claim(claimKey(record.claim))?.record, record)) continue;
+    if (isBacked) continue;
     const at = unchangedSince(firstSeen, stored, now);
     next.set(record.address, { revision, at });
     if (now - at >= ORPHAN_GRACE_MS) orphans.push(stored);
   }
-  return { cooled, orphans, firstSeen: next };
+  return { cooled, orphans, firstSeen: next, unsettled };
 }
 
 /** What a claim waits to take over cools, so that it may have the address and nobody else; anything else is free. */

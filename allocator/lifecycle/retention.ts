@@ -8,6 +8,7 @@ import { workloadOf } from "../model/claim-workload.ts";
 import { type ClusterState, namespaceOf, type PodState, type WorkloadRef } from "../model/cluster-state.ts";
 import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
+import type { Stored } from "../store/store.ts";
 import { isDetached } from "./bind.ts";
 import { hadPodOrIsRetained, isDeclined, isEntryDeclined, neededBy } from "./claim-owner.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
@@ -30,7 +31,11 @@ export interface OwnerState {
 }
 
 export type RetentionDecision =
-  | { readonly kind: "keep" }
+  | {
+      readonly kind: "keep";
+      /** Time alone changes nothing of that: see `isSettled`. */
+      readonly isSettled?: true;
+    }
   | {
       readonly kind: "release";
       readonly reason: "deleted" | "scaled" | "expired" | "never-came";
@@ -77,6 +82,18 @@ export function decideRetention(
   if (since !== undefined && now - since < HOLD_TIMEOUT_MS) return KEEP;
   if (facts.owner === "unseen") return { kind: "release", reason: "never-came" };
   return judgeUnneeded(claim, facts.owner, now);
+}
+
+/**
+ * Whether a claim that is kept now is kept at any time, unless something changes that is heard of (`ClusterState.onChange`), or its
+ * node is fenced. What is retained is not: how long depends on others, too (`RetentionLimits`).
+ */
+export function isSettled({ record, createdAt }: Stored<"claim">, facts: OwnerState): boolean {
+  const { retained, releasing, binding } = record;
+  if (retained !== undefined || releasing === true || facts.isGuessed === true) return false;
+  // whose pod is found by its token alone
+  if (binding?.podName === "") return false;
+  return decideRetention(record, facts, createdAt, Number.POSITIVE_INFINITY).kind === "keep";
 }
 
 /** When a claim is released whose pod was admitted and is not there, if none comes; undefined: it is no such claim. */

@@ -73,6 +73,9 @@ export interface NamespaceState {
  */
 export type WorkloadAnswer = WorkloadState | "unknown" | "never admitted" | undefined;
 
+/** Something changed of a Pod, a Namespace or a workload; `key`: namespace/name, of a Namespace its name. Only enqueues. */
+export type ObjectHandler = (kind: string, key: string) => void;
+
 /**
  * The world outside Berth's records: what the API server holds in a cluster, what was admitted on the embedded
  * stack. `undefined` means that no such object exists now. Throws BerthError NOT_READY or
@@ -91,6 +94,11 @@ export interface ClusterState {
   readonly admittedWith?: ((namespace: string, token: string) => Promise<PodState | undefined>) | undefined;
   /** What is known of nodes now, which only proposes; absent or undefined: nothing. */
   readonly nodes?: (() => Iterable<NodeFacts> | undefined) | undefined;
+  /**
+   * Calls the handler after every change of what is said here of pods, namespaces and workloads, from here on; gives what takes it
+   * away again. Whether a node is fenced is to be asked. Absent: nobody hears of changes.
+   */
+  readonly onChange?: ((handler: ObjectHandler) => () => void) | undefined;
 }
 
 /** A namespace that the inventory does not know yet has the one label that every namespace has. */

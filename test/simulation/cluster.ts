@@ -9,6 +9,7 @@ import {
 import type {
   ClusterState,
   NamespaceState,
+  ObjectHandler,
   PodState,
   WorkloadAnswer,
   WorkloadRef,
@@ -30,6 +31,7 @@ export class Cluster {
   readonly fenced = new Set<string>();
   readonly #objects = new Map<string, KubeObject | "deleted">(); // kind/namespace/name -> object
   readonly #listeners: Listeners;
+  readonly #handlers = new Set<ObjectHandler>();
 
   constructor(listeners: Listeners) {
     this.#listeners = listeners;
@@ -61,6 +63,7 @@ export class Cluster {
     }
     this.#listeners.beforeChange();
     this.#objects.set(idOf(object.kind, namespace, name), object);
+    this.#tell(object.kind, namespace, name);
     if (object.kind === "Pod" && fresh) this.#listeners.podKept(object);
     return "kept";
   }
@@ -70,7 +73,17 @@ export class Cluster {
     if (there === undefined || there === "deleted" || there.metadata.uid !== uid) return "not found";
     this.#listeners.beforeChange();
     this.#objects.set(idOf(kind, namespace, name), "deleted");
+    this.#tell(kind, namespace, name);
     return "deleted";
+  }
+
+  onChange(handler: ObjectHandler): () => void {
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  }
+
+  #tell(kind: string, namespace: string, name: string): void {
+    for (const handler of this.#handlers) handler(kind, `${namespace}/${name}`);
   }
 
   pod(namespace: string, name: string): PodState | undefined {
@@ -120,12 +133,14 @@ const SLOW_SHARE = 0.25;
 
 /** The cluster as one process has it. */
 export class RemoteCluster implements ClusterState, ObjectStore {
+  readonly onChange: (handler: ObjectHandler) => () => void;
   readonly #cluster: Cluster;
   readonly #process: Process;
 
   constructor(cluster: Cluster, process: Process) {
     this.#cluster = cluster;
     this.#process = process;
+    this.onChange = (handler) => cluster.onChange(handler);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isDeepStrictEqual } from "node:util";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { isReadWith } from "../../allocator/manifest/dialects.ts";
 import type {
   ClusterState,
   NamespaceState,
+  ObjectHandler,
   PodState,
   WorkloadAnswer,
   WorkloadRef,
@@ -16,7 +18,7 @@ import type { NodeFacts } from "../../allocator/model/node-terms.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { apiVersionOf, JOBS } from "../../kube/api/resource.ts";
-import type { RunningInformers } from "./informers.ts";
+import type { Informers, RunningInformers } from "./informers.ts";
 import { LiveObjects } from "./live-objects.ts";
 import { NodeAbsences } from "./node-grace.ts";
 import { PodsByToken } from "./pods-by-token.ts";
@@ -62,6 +64,7 @@ export function clusterStates({ watches, connection, clock, dialects }: ClusterS
 
 class CachedInventory implements ClusterState {
   readonly nodes: () => Iterable<NodeFacts> | undefined;
+  readonly onChange: (handler: ObjectHandler) => () => void;
   readonly #watches: RunningInformers;
   readonly #absences: NodeAbsences;
 
@@ -70,6 +73,7 @@ class CachedInventory implements ClusterState {
     this.#absences = absences;
     const { nodes } = informers;
     this.nodes = () => (nodes.isSynced ? valuesOf(nodes.all()) : undefined);
+    this.onChange = (handler) => onObjectChange(informers, handler);
   }
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
@@ -119,6 +123,24 @@ class CachedInventory implements ClusterState {
     if (this.#watches.isSynced()) return this.#watches;
     throw new BerthError("NOT_READY", "what is in the cluster is not loaded yet");
   }
+}
+
+/** Status of workloads, and what else nobody asks of namespaces here, changes often. */
+function onObjectChange({ pods, workloads, namespaces }: Informers, handler: ObjectHandler): () => void {
+  const ends = [
+    pods.onChange((key) => handler("Pod", key)),
+    ...workloads.map(({ kind, reflector }) =>
+      reflector.onChange((key, now, before) => {
+        if (!isDeepStrictEqual(now?.facts, before?.facts)) handler(kind, key);
+      }),
+    ),
+    namespaces.onChange((name, now, before) => {
+      if (!isDeepStrictEqual(now?.annotations ?? {}, before?.annotations ?? {})) handler("Namespace", name);
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {

@@ -124,6 +124,26 @@ describe("the admitted objects", () => {
       );
     }));
 
+  it("tells of each change after it, and of what is under review", () =>
+    withAdmittedObjects(async (admittedObjects) => {
+      const heard: string[] = [];
+      const end = admittedObjects.onChange?.((kind, key) => void heard.push(`${kind} ${key}`));
+      const set = object(workload("StatefulSet", "mysql"));
+      const reviewed = admittedObjects.expect(set);
+      assert.deepEqual(heard.splice(0), ["StatefulSet shop/mysql"]);
+      reviewed();
+      reviewed();
+      assert.deepEqual(heard.splice(0), ["StatefulSet shop/mysql"]);
+      await admittedObjects.keep(object(pod("a")));
+      await admittedObjects.forget("Pod", "shop", "a");
+      const namespace = object(namespaceObject("shop"));
+      await admittedObjects.keep({ ...namespace, metadata: { ...namespace.metadata, namespace: "" } });
+      assert.deepEqual(heard.splice(0), ["Pod shop/a", "Pod shop/a", "Namespace shop"]);
+      end?.();
+      await admittedObjects.keep(object(pod("a")));
+      assert.deepEqual(heard, []);
+    }));
+
   it("says which object cannot be read", () =>
     withAdmittedObjects(async (admittedObjects, database) => {
       await admittedObjects.keep(object(pod("a")));

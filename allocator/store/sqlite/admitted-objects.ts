@@ -6,6 +6,7 @@ import { type KubeObject, podState, readObject, workloadState } from "../../mani
 import type {
   ClusterState,
   NamespaceState,
+  ObjectHandler,
   PodState,
   WorkloadAnswer,
   WorkloadRef,
@@ -13,7 +14,7 @@ import type {
 } from "../../model/cluster-state.ts";
 import { isSameGroup } from "../../model/workload-kinds.ts";
 import type { Database } from "./database.ts";
-import { type Row, textColumn } from "./sql.ts";
+import { type Row, textColumn, type Work } from "./sql.ts";
 
 /** The steps of the tables of admitted objects. Only ever added to. */
 const SCHEMA = [
@@ -41,6 +42,12 @@ export interface AdmittedObjects extends ClusterState {
   each(kind: string): AsyncIterable<KubeObject>;
 }
 
+interface ObjectKey {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 interface AdmittedLabels {
   readonly podLabels: Labels;
   readonly podAnnotations: Labels;
@@ -63,6 +70,12 @@ class SqliteAdmittedObjects implements AdmittedObjects {
     REMEMBERED,
   );
   readonly #namespaces = new LastMade<NamespaceState>(REMEMBERED);
+  readonly #handlers = new Set<ObjectHandler>();
+  /** Nobody else writes objects but the process that has the data folder, through this. */
+  readonly onChange = (handler: ObjectHandler): (() => void) => {
+    this.#handlers.add(handler);
+    return () => void this.#handlers.delete(handler);
+  };
 
   constructor(database: Database) {
     this.#database = database;
@@ -71,13 +84,13 @@ class SqliteAdmittedObjects implements AdmittedObjects {
   async keep(object: KubeObject): Promise<void> {
     const { namespace, name } = object.metadata;
     const body = JSON.stringify(object.json.value);
-    await this.#database.write((sql) =>
+    await this.#write({ kind: object.kind, namespace, name }, (sql) =>
       sql.run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", object.kind, namespace, name, body),
     );
   }
 
   async forget(kind: string, namespace: string, name: string): Promise<void> {
-    await this.#database.write((sql) =>
+    await this.#write({ kind, namespace, name }, (sql) =>
       sql.run(
         "UPDATE objects SET body = NULL WHERE kind = ? AND namespace = ? AND name = ?",
         kind,
@@ -88,8 +101,12 @@ class SqliteAdmittedObjects implements AdmittedObjects {
   }
 
   expect(object: KubeObject): () => void {
+    const { kind, metadata } = object;
     this.#expected.add(object);
-    return () => this.#expected.delete(object);
+    this.#tell({ kind, ...metadata });
+    return () => {
+      if (this.#expected.delete(object)) this.#tell({ kind, ...metadata });
+    };
   }
 
   async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
@@ -156,6 +173,19 @@ class SqliteAdmittedObjects implements AdmittedObjects {
   /** There is one host, and it is this one. */
   async fenced(_node: string): Promise<boolean> {
     return false;
+  }
+
+  /** What failed may have been written all the same. */
+  async #write(of: ObjectKey, work: Work<unknown>): Promise<void> {
+    try {
+      await this.#database.write(work);
+    } finally {
+      this.#tell(of);
+    }
+  }
+
+  #tell({ kind, namespace, name }: ObjectKey): void {
+    for (const handler of this.#handlers) handler(kind, namespace === "" ? name : `${namespace}/${name}`);
   }
 
   #row(kind: string, namespace: string, name: string): Row | undefined {

@@ -168,6 +168,7 @@ function withoutPods(fenced: ClusterState["fenced"]): ClusterState {
     workload: async () => "never admitted",
     namespace: async (name) => bareNamespace(name),
     fenced,
+    onChange: () => () => {}, // nothing of that ever changes
   };
 }
 

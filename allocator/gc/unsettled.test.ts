@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pass passes over is what one over everything would find nothing to do about.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { altered } from "../../test/simulation/altered.ts";
+import {
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  granted,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { statefulPod, workload } from "../../test/support/objects.ts";
+import { runsOf } from "../../test/support/runs.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError } from "../base/errors.ts";
+import { readObject } from "../manifest/kubernetes-object.ts";
+import type { ClusterState } from "../model/cluster-state.ts";
+import { GarbageCollector } from "./garbage-collector.ts";
+import { Happenings, POOL } from "./testing/happenings.ts";
+import { NOTHING, pass } from "./testing/passes.ts";
+
+/** Passes until nothing is left to do. */
+async function passes(world: World, collector: GarbageCollector): Promise<void> {
+  for (let n = 0; n < 8; n++) {
+    const before = world.dump();
+    if ((await pass(world, collector)) === NOTHING && world.dump() === before) return;
+  }
+  assert.fail("passes never end");
+}
+
+/** Everything is looked at in each pass, as nobody tells of changes. */
+function lookingAtAll(world: World, state: ClusterState): GarbageCollector {
+  return new GarbageCollector(world.context, altered(state, { onChange: undefined }));
+}
+
+describe("a pass over what is not settled", () => {
+  for (let seed = 0; seed < runsOf(40, 4); seed++) {
+    it(`leaves nothing for one over everything, whatever happens (seed ${seed})`, async () => {
+      await using world = await openWorld({ pools: [POOL], seed });
+      const happenings = new Happenings(world);
+      const quick = new GarbageCollector(world.context, happenings.state);
+      const whole = lookingAtAll(world, happenings.state);
+      for (const one of [quick, whole]) await pass(world, one); // whoever looks for the first time goes by when records were made
+      const happened: string[] = [];
+      for (let n = 0; n < 250; n++) {
+        happened.push(await happenings.next());
+        if (world.random.below(3) > 0) continue;
+        await passes(world, quick);
+        const before = world.dump();
+        const did = await pass(world, whole);
+        const lately = happened.slice(-20).join(", ");
+        assert.equal(did, NOTHING, `after ${n}: ${lately}`);
+        assert.ok(world.dump() === before, `something was written after ${n}: ${lately}`);
+      }
+    });
+  }
+});
+
+/** Ordinals of mysql, bound to pods that run. */
+async function running(world: World, ordinals: number): Promise<void> {
+  await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: ordinals }))));
+  for (let ordinal = 0; ordinal < ordinals; ordinal++) {
+    const name = `mysql-${ordinal}`;
+    const annotations = { "berth.dev/claim": name };
+    const uid = `uid-of-${name}`;
+    await world.objects.keep(granted(readObject(statefulPod("mysql", ordinal, { uid, annotations }))));
+    const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal };
+    const claim = claimRecord({
+      ...{ name, identity, nonce: name, binding: bindingTo(name, "node-a") },
+      addresses: [`10.20.0.${70 + ordinal}` as never],
+      status: { attachment: attachmentOf(name) },
+    });
+    for (const one of reservationsOf(claim)) await world.realStore.create("reservation", one);
+    await world.realStore.create("claim", claim);
+  }
+  await world.settle();
+}
+
+/** Which pods are asked for; `fenced` of all nodes. */
+function asking(world: World, is: { fenced: boolean; away?: boolean; leads?: boolean }) {
+  const asked: string[] = [];
+  const state = altered<ClusterState>(world.objects, {
+    pod: async (namespace, name) => {
+      if (is.away === true) throw new BerthError("NOT_READY", "not loaded yet");
+      asked.push(name);
+      return await world.objects.pod(namespace, name);
+    },
+    fenced: async () => is.fenced,
+  });
+  const collector = new GarbageCollector(world.context, state, { mayWrite: () => is.leads ?? true });
+  const after = async (ms: number) => {
+    asked.length = 0;
+    await pass(world, collector, ms);
+    return asked.toSorted();
+  };
+  return { after, collector };
+}
+
+describe("claims of pods that run", () => {
+  it("are looked at once, and again when their pod, their workload, their record or a reservation changes", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 3);
+    const { after } = asking(world, { fenced: false });
+    const all = ["mysql-0", "mysql-1", "mysql-2"];
+    assert.deepEqual(await after(0), all);
+    assert.deepEqual(await after(10_000), []);
+    await world.objects.keep(granted(readObject(statefulPod("mysql", 1, { uid: "uid-of-mysql-1" }))));
+    assert.deepEqual([await after(10_000), await after(10_000)], [["mysql-1"], []]);
+    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 3 }))));
+    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+    const seen = await world.realStore.get("claim", "shop/mysql-2");
+    assert.ok(seen);
+    await world.realStore.replace("claim", seen, { ...seen.record, admittedAt: world.clock.now() });
+    await world.settle();
+    assert.deepEqual([await after(10_000), await after(10_000)], [["mysql-2"], []]);
+    const lost = await world.realStore.get("reservation", "10.20.0.70");
+    assert.ok(lost);
+    await world.realStore.remove("reservation", lost);
+    await world.settle();
+    assert.deepEqual(await after(10_000), ["mysql-0"]);
+  });
+
+  it("are looked at when their node is fenced, and all of them every five minutes", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 2);
+    const is = { fenced: false };
+    const { after } = asking(world, is);
+    const all = ["mysql-0", "mysql-1"];
+    assert.deepEqual([await after(0), await after(10_000)], [all, []]);
+    is.fenced = true;
+    assert.deepEqual(await after(10_000), all);
+    is.fenced = false;
+    assert.deepEqual([await after(10_000), await after(269_999), await after(1)], [[], [], all]);
+  });
+
+  it("are all looked at when a pool or a namespace changes, or a node gets a block", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 2);
+    const { after, collector } = asking(world, { fenced: false });
+    const all = ["mysql-0", "mysql-1"];
+    assert.deepEqual([await after(0), await after(10_000)], [all, []]);
+    const seen = await world.realStore.get("pool", "db");
+    assert.ok(seen);
+    await world.realStore.replace("pool", seen, {
+      ...seen.record,
+      spec: { ...seen.record.spec, priority: 3 },
+    });
+    await world.settle();
+    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } };
+    await world.objects.keep(granted(readObject(namespace)));
+    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+    const block = { cidr: "10.20.0.128/25", pool: "db", node: "node-a", nodeUID: "", holes: [] };
+    await world.realStore.create("block", block);
+    await world.settle();
+    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+    collector.close();
+  });
+
+  it("are looked at again when they could not be: nobody might write, or the pass broke off", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 2);
+    const is = { fenced: false, away: false, leads: false };
+    const { after } = asking(world, is);
+    const all = ["mysql-0", "mysql-1"];
+    assert.deepEqual(await after(0), []);
+    is.leads = true;
+    is.away = true;
+    await assert.rejects(after(10_000), BerthError);
+    is.away = false;
+    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+  });
+});

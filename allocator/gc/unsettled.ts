@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isDeepStrictEqual } from "node:util";
+import type { Context } from "../cache/context.ts";
+import type { Address } from "../ip/address.ts";
+import { isDetached } from "../lifecycle/bind.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
+import type { ClusterState } from "../model/cluster-state.ts";
+import type { Stored } from "../store/store.ts";
+
+/** For a change that nobody told of. Of what is settled `ServerTimes` must be asked sooner than it forgets. */
+const ALL_EVERY_MS = 300_000;
+
+type Looked = "claim" | "reservation";
+
+/** What a pass looks at. Each record is read when its turn comes. */
+export interface PassScope {
+  claims(): Iterable<Stored<"claim">>;
+  reservations(): Iterable<Stored<"reservation">>;
+}
+
+/**
+ * Which records a pass of the garbage collector looks at (ADR 0045): those of which time alone may change what is decided, and those
+ * that have changed since they were looked at, or whose pods, workloads or nodes have. All of them now and then, and where
+ * nobody tells of changes.
+ */
+export class Unsettled {
+  readonly #view: Context["view"];
+  readonly #clock: Context["clock"];
+  readonly #state: ClusterState;
+  readonly #keys: Readonly<Record<Looked, Set<string>>> = { claim: new Set(), reservation: new Set() };
+  readonly #objects = new Map<string, readonly [kind: string, key: string]>(); // both of them -> what has changed
+  readonly #nodes = new Set<string>(); // where claims that are settled are bound and not detached
+  readonly #following: readonly (() => void)[] | undefined;
+  /** Monotonic: from then on all are looked at. */
+  #allAt = Number.NEGATIVE_INFINITY;
+
+  /** `state`: what is known of the owners of what is settled. */
+  constructor({ view, clock }: Pick<Context, "view" | "clock">, state: ClusterState) {
+    this.#view = view;
+    this.#clock = clock;
+    this.#state = state;
+    this.#following = this.#follow();
+  }
+
+  close(): void {
+    for (const end of this.#following ?? []) end();
+  }
+
+  async begin(): Promise<PassScope> {
+    const now = this.#clock.monotonic();
+    if (this.#following === undefined || now >= this.#allAt) {
+      this.#allAt = now + ALL_EVERY_MS;
+      this.#objects.clear();
+      this.#nodes.clear();
+      return { claims: () => this.#view.claims(), reservations: () => this.#view.reservations() };
+    }
+    await this.#addFenced();
+    this.#addChanged();
+    const claims = [...this.#keys.claim];
+    return {
+      claims: () => this.#found("claim", claims, (key) => this.#view.claim(key)),
+      reservations: () =>
+        this.#found("reservation", [...this.#keys.reservation], (key) =>
+          this.#view.reservation(key as Address),
+        ),
+    };
+  }
+
+  /** These are looked at as they were read just now: what changes from here on counts anew. */
+  take(kind: Looked, records: readonly { readonly key: string }[]): void {
+    for (const { key } of records) this.#keys[kind].delete(key);
+  }
+
+  /** The next pass looks at these again. */
+  add(kind: Looked, keys: Iterable<string>): void {
+    for (const key of keys) this.#keys[kind].add(key);
+  }
+
+  /** The claim comes up again when something changes. */
+  settle(claim: Claim): void {
+    if (claim.binding !== undefined && !isDetached(claim)) this.#nodes.add(claim.binding.node);
+  }
+
+  /** The next pass looks at everything. */
+  addAll(): void {
+    this.#allAt = Number.NEGATIVE_INFINITY;
+  }
+
+  *#found<R>(kind: Looked, keys: readonly string[], find: (key: string) => R | undefined): Generator<R> {
+    for (const key of keys) {
+      const record = find(key);
+      if (record === undefined) this.#keys[kind].delete(key);
+      else yield record;
+    }
+  }
+
+  #follow(): readonly (() => void)[] | undefined {
+    const [view, state] = [this.#view, this.#state];
+    if (view.onChange === undefined || view.claimsOnNode === undefined || state.onChange === undefined)
+      return undefined;
+    return [
+      state.onChange((kind, key) => this.#objectChanged(kind, key)),
+      view.onChange("claim", (key, _, before) => {
+        this.add("claim", [key]);
+        // what it listed is listed by nobody, perhaps
+        this.add("reservation", before?.record.addresses ?? []);
+      }),
+      view.onChange("reservation", (address, _, before) => {
+        this.add("reservation", [address]);
+        if (before !== undefined) this.add("claim", [claimKey(before.record.claim)]);
+      }),
+      view.onChange("pool", (_, now, before) => {
+        // what of a template's request is Berth's
+        if (!isDeepStrictEqual(now?.record, before?.record)) this.addAll();
+      }),
+      view.onChange("block", (_, now, before) => {
+        // its owner has more addresses for itself, which claims may list
+        if (now !== undefined && !isDeepStrictEqual(now.record.holes, before?.record.holes)) this.addAll();
+      }),
+    ];
+  }
+
+  /** Whose claims they are is looked up once for many changes. */
+  #objectChanged(kind: string, key: string): void {
+    if (kind === "Namespace") this.addAll();
+    else this.#objects.set(`${kind} ${key}`, [kind, key]);
+  }
+
+  #addChanged(): void {
+    for (const [kind, key] of this.#objects.values()) {
+      const [namespace = "", name = ""] = key.split("/");
+      const claims =
+        kind === "Pod"
+          ? this.#view.claimsOfPod(namespace, name)
+          : this.#view.claims({ kind, namespace, name });
+      for (const { key: claim } of claims) this.#keys.claim.add(claim);
+    }
+    this.#objects.clear();
+  }
+
+  /** A node may be fenced because time has passed: nobody tells of that. */
+  async #addFenced(): Promise<void> {
+    for (const node of [...this.#nodes]) {
+      // what is wrong is met again by whoever judges its claims
+      const isFenced = await this.#state.fenced(node).catch(() => true);
+      if (!isFenced) continue;
+      this.#nodes.delete(node);
+      for (const { key } of this.#view.claimsOnNode?.(node) ?? []) this.#keys.claim.add(key);
+    }
+  }
+}
