@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { setImmediate } from "node:timers/promises";
 import type { Sample } from "../allocator/base/ports.ts";
 import type { RecordCache } from "../allocator/cache/cache.ts";
 import { countInBlocks, unnamed } from "../allocator/cache/pool-usage.ts";
-import { FAMILIES, type Family, familyOf, parseCidr } from "../allocator/ip/address.ts";
-import { phaseOf } from "../allocator/model/phase.ts";
+import { FAMILIES, type Family, parseCidr } from "../allocator/ip/address.ts";
 import { cutSpace } from "../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool } from "../allocator/pool/pool.ts";
 import type { MetricsRegistry } from "../system/metrics.ts";
@@ -50,24 +48,8 @@ export function withReplicaMetrics(
   );
 }
 
-/** Records looked at in one go, in 1 ms or so: reviews have their turn between two. */
-const SLICE = 1_000;
-
-async function each<T>(items: Iterable<T>, look: (item: T) => void): Promise<void> {
-  let n = 0;
-  for (const item of items) {
-    look(item);
-    if (++n % SLICE === 0) await setImmediate();
-  }
-}
-
-async function phasesOf(cache: RecordCache): Promise<Sample[]> {
-  const counts = new Map<string, number>(); // phase -> claims
-  await each(cache.claims(), ({ record }) => {
-    const phase = phaseOf(record);
-    counts.set(phase, (counts.get(phase) ?? 0) + 1);
-  });
-  return [...counts].map(([phase, value]) => ({ labels: { phase }, value }));
+function phasesOf(cache: RecordCache): Sample[] {
+  return [...cache.claimPhases()].map(([phase, value]) => ({ labels: { phase }, value }));
 }
 
 function poolsOf(cache: RecordCache): Sample[] {
@@ -108,17 +90,14 @@ function unnamedIn(cache: RecordCache): Sample[] {
   );
 }
 
-interface Count {
-  held: number;
-  cooling: number;
-}
-
 /** `free` of an IPv6 pool is rounded to what a double holds. */
-async function addressesOf(cache: RecordCache): Promise<Sample[]> {
-  const counts = await countsOf(cache);
+function addressesOf(cache: RecordCache): Sample[] {
+  const totals = cache.reservationTotals();
   return cache.pools().flatMap((pool) =>
     familiesIn(pool).flatMap((family) => {
-      const { held, cooling } = counts.get(pool.name)?.[family] ?? { held: 0, cooling: 0 };
+      const reserved = totals.get(pool.name);
+      const held = reserved?.held[family] ?? 0;
+      const cooling = reserved?.cooling[family] ?? 0;
       const block = Number(countInBlocks(cache, pool.name, family));
       const rest = Math.max(0, Number(capacity(pool, family)) - held - cooling - block);
       const free = Math.min(rest, Number(unnamed(cache, pool, family).free));
@@ -129,22 +108,6 @@ async function addressesOf(cache: RecordCache): Promise<Sample[]> {
       }));
     }),
   );
-}
-
-/** Once over 100,000 reservations at every scrape: nothing is made for each of them but the record itself. */
-async function countsOf(cache: RecordCache): Promise<ReadonlyMap<string, Readonly<Record<Family, Count>>>> {
-  const counts = new Map<string, Record<Family, Count>>(); // pool -> family -> addresses
-  await each(cache.reservations(), ({ record }) => {
-    let pool = counts.get(record.pool);
-    if (pool === undefined) {
-      pool = { IPv4: { held: 0, cooling: 0 }, IPv6: { held: 0, cooling: 0 } };
-      counts.set(record.pool, pool);
-    }
-    const count = pool[familyOf(record.address)];
-    if (record.releasedAt === undefined) count.held++;
-    else count.cooling++;
-  });
-  return counts;
 }
 
 function familiesIn(pool: Pool): readonly Family[] {

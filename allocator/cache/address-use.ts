@@ -13,6 +13,12 @@ import type { PoolIndex } from "./pool-index.ts";
 /** So many addresses, by family. */
 export type Held = Readonly<Record<Family, number>>;
 
+/** A pool's addresses that have a reservation. */
+export interface PoolTotals {
+  readonly held: Held;
+  readonly cooling: Held;
+}
+
 interface Runs {
   readonly pool: Pool;
   /** Numbers of it that are not to be picked. */
@@ -67,6 +73,20 @@ export class AddressUse {
       }
     }
     return sum;
+  }
+
+  /** Of all pools at once, in whatever namespace. */
+  totals(): ReadonlyMap<string, PoolTotals> {
+    const totals = new Map<string, { held: Held; cooling: Held }>();
+    for (const [what, counts] of [["held", this.#held] as const, ["cooling", this.#cooling] as const]) {
+      for (const [key, { IPv4, IPv6 }] of counts) {
+        const pool = key.slice(0, key.indexOf("/"));
+        const total = totals.get(pool) ?? { held: NONE, cooling: NONE };
+        total[what] = { IPv4: total[what].IPv4 + IPv4, IPv6: total[what].IPv6 + IPv6 };
+        totals.set(pool, total);
+      }
+    }
+    return totals;
   }
 
   unpickable(pool: Pool, family: Family): IntervalSet {

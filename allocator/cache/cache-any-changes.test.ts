@@ -2,11 +2,20 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { addrs, poolRecord, reservationRecord, storedAs } from "../../test/support/fixtures.ts";
+import {
+  addrs,
+  attachmentOf,
+  bindingTo,
+  claimRecord,
+  poolRecord,
+  reservationRecord,
+  storedAs,
+} from "../../test/support/fixtures.ts";
 import { runsOf } from "../../test/support/runs.ts";
 import { noopLogger } from "../base/ports.ts";
 import { toNumber } from "../ip/address.ts";
 import type { Block } from "../model/block.ts";
+import type { Claim } from "../model/claim.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import type { Change, Kind, Stored } from "../store/store.ts";
 import { RecordCache } from "./cache.ts";
@@ -32,6 +41,15 @@ const ADDRESSES = addrs(
 );
 
 const BLOCKS = ["10.0.0.2/31", "10.0.0.4/30", "10.0.1.2/31", "fd00::/127", "10.0.0.2/32", "10.0.0.4/32"];
+
+const CLAIMS: readonly Partial<Claim>[] = [
+  {},
+  { nonce: "", addresses: [] },
+  { binding: bindingTo("mysql-0", "") },
+  { binding: bindingTo("mysql-0", "node-a") },
+  { binding: bindingTo("mysql-0", "node-a"), status: { attachment: attachmentOf("mysql-0") } },
+  { retained: { since: 1, because: "scaled" } },
+];
 
 type Step = { readonly kind: Kind; readonly change: Change<Kind> } | "look";
 
@@ -62,6 +80,15 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
     }),
   fc.constantFrom(...ADDRESSES).map((key): Step => ({ kind: "reservation", change: { type: "gone", key } })),
   fc
+    .tuple(fc.constantFrom("mysql-0", "mysql-1", "mysql-2"), fc.constantFrom(...CLAIMS))
+    .map(([name, over]): Step => {
+      const stored = storedAs("claim", claimRecord({ ...over, name }));
+      return { kind: "claim", change: { type: "put", stored } };
+    }),
+  fc
+    .constantFrom("shop/mysql-0", "shop/mysql-1")
+    .map((key): Step => ({ kind: "claim", change: { type: "gone", key } })),
+  fc
     .record({
       cidr: fc.constantFrom(...BLOCKS),
       pool: fc.constantFrom("tiny", "twin"),
@@ -85,6 +112,8 @@ function reported(view: RecordCache): unknown {
     use: ["tiny", "twin"].flatMap((pool) =>
       ["shop", "bank"].map((namespace) => [view.held(pool, namespace), view.cooling(pool, namespace)]),
     ),
+    totals: view.reservationTotals(),
+    phases: view.claimPhases(),
     blocks: BLOCKS.map((cidr) => view.block(cidr)),
     owning: ADDRESSES.map((address) => view.blockOwning(address)?.cidr),
     over: view.pools().flatMap((pool) => {
@@ -99,6 +128,7 @@ function reported(view: RecordCache): unknown {
 function afreshFrom(cache: RecordCache): RecordCache {
   const fresh = new RecordCache(noopLogger);
   for (const stored of cache.reservations()) fresh.apply("reservation", { type: "put", stored });
+  for (const stored of cache.claims()) fresh.apply("claim", { type: "put", stored });
   for (const stored of ["twin", "tiny"].flatMap((pool) => [...cache.blocksOf(pool)]))
     fresh.apply("block", { type: "put", stored });
   for (const name of ["twin", "tiny"]) {

@@ -3,11 +3,12 @@ import type { Logger } from "../base/ports.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
+import type { ClaimPhase } from "../model/claim.ts";
 import type { Occupant } from "../model/occupant.ts";
 import { blockAround } from "../pool/blocks.ts";
 import { type Pool, poolOf, rangeOf } from "../pool/pool.ts";
 import type { Change, Kind, Stored } from "../store/store.ts";
-import { AddressUse, type Held } from "./address-use.ts";
+import { AddressUse, type Held, type PoolTotals } from "./address-use.ts";
 import { BlockIndex, type OwnedPart } from "./block-index.ts";
 import { ClaimIndex } from "./claim-index.ts";
 import { PoolIndex } from "./pool-index.ts";
@@ -94,6 +95,16 @@ export class RecordCache implements RecordReader {
 
   get reservationCount(): number {
     return this.#use.reservations.size;
+  }
+
+  /** Pool -> how many of its addresses have a reservation: counted as they come, of whatever pools they say. */
+  reservationTotals(): ReadonlyMap<string, PoolTotals> {
+    return this.#use.totals();
+  }
+
+  /** How many claims are in each phase that any is in: counted as they come. */
+  claimPhases(): ReadonlyMap<ClaimPhase, number> {
+    return this.#claims.phases;
   }
 
   occupant(address: Address): Occupant | undefined {

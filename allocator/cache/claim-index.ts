@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Claim } from "../model/claim.ts";
+import type { Claim, ClaimPhase } from "../model/claim.ts";
+import { phaseOf } from "../model/phase.ts";
 import type { Stored } from "../store/store.ts";
 import { KeptRecords } from "./kept-records.ts";
 import { ClaimPacking } from "./packed-claim.ts";
@@ -12,12 +13,15 @@ type Seen = Stored<"claim">;
  */
 export class ClaimIndex {
   readonly claims = new KeptRecords(new ClaimPacking()); // by namespace/name
+  readonly phases = new Map<ClaimPhase, number>(); // phase -> how many are in it
   readonly #others = new Map<string, string | Set<string>>(); // what they belong to -> claim key, or several
 
   /** Whatever is there under its key is no more. */
   enter(stored: Seen): void {
     const before = this.claims.get(stored.key);
     this.claims.set(stored);
+    this.#count(before, -1);
+    this.#count(stored, 1);
     const values = new Set(valuesOf(stored));
     if (before !== undefined) this.#forget(before, values);
     for (const value of values) this.#find(value, stored.key);
@@ -25,7 +29,16 @@ export class ClaimIndex {
 
   leave(stored: Seen): void {
     this.claims.delete(stored.key);
+    this.#count(stored, -1);
     this.#forget(stored);
+  }
+
+  #count(stored: Seen | undefined, by: number): void {
+    if (stored === undefined) return;
+    const phase = phaseOf(stored.record);
+    const count = (this.phases.get(phase) ?? 0) + by;
+    if (count === 0) this.phases.delete(phase);
+    else this.phases.set(phase, count);
   }
 
   /** It is found by none of these any more, unless `but` has it. */
