@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { attachmentOf, bindingTo, claimRecord, NOW } from "../../test/support/fixtures.ts";
+import { attachmentOf, bindingTo, claimRecord, NOW, storedAs } from "../../test/support/fixtures.ts";
 import { type Claim, DEFAULT_RETENTION, type Retention } from "../model/claim.ts";
 import { isDetached } from "./bind.ts";
-import { decideRetention, type OwnerState } from "./retention.ts";
+import { decideRetention, isSettled, type OwnerState } from "./retention.ts";
 
 const GONE: OwnerState = { owner: "deleted", podLives: false };
 
@@ -188,6 +188,54 @@ describe("judge", () => {
         });
         const found = decideRetention(claim, seen, 0, NOW).kind;
         if (!isDetached(claim)) assert.ok(found === "keep" || found === "unretain", found);
+      }),
+    );
+  });
+});
+
+describe("a claim that is kept", () => {
+  const needed: Partial<OwnerState> = { owner: "needed" };
+  const running: Partial<OwnerState> = { ...needed, podLives: true };
+  const retained = { since: NOW, because: "scaled" } as const;
+  const rows: readonly (readonly [boolean, string, Partial<Claim>, Partial<OwnerState>])[] = [
+    [true, "its pod runs", live, running],
+    [true, "its pod runs, and its owner is gone", live, { podLives: true }],
+    [true, "its ordinal is wanted and nobody has it", {}, needed],
+    [true, "a sandbox may have its addresses", live, {}],
+    [true, "a person made it", { handMade: true }, {}],
+    [false, "its owner cannot be seen", {}, { ...needed, isGuessed: true }],
+    [
+      false,
+      "it is held for a pod that has not come",
+      { binding: bindingTo("a", "", { token: "t1" }) },
+      needed,
+    ],
+    [false, "its pod is found by a token", { binding: hold }, running],
+    [false, "nobody has used it yet", {}, { owner: "unseen" }],
+    [false, "it is retained", { ...RETAIN, retained }, {}],
+    [false, "it is retained, and wanted again", { retained }, running],
+    [false, "it is being released", { releasing: true }, running],
+  ];
+  for (const [expected, name, over, facts] of rows) {
+    it(`${expected ? "is" : "is not"} settled when ${name}`, () => {
+      const stored = storedAs("claim", claimRecord(over));
+      assert.equal(isSettled(stored, { ...GONE, ...facts }), expected);
+    });
+  }
+
+  it("is kept at any time when it is settled, and its node stays", () => {
+    const arbitrary = fc.record({
+      over: fc.constantFrom(...rows.map(([, , over]) => over), ended, passedOn),
+      facts: fc.record({
+        owner: fc.constantFrom("needed", "scaled", "deleted", "unseen"),
+        podLives: fc.boolean(),
+      }),
+      now: fc.integer({ min: NOW, max: NOW + 1e9 }),
+    });
+    fc.assert(
+      fc.property(arbitrary, ({ over, facts, now }) => {
+        const claim = claimRecord(over);
+        if (isSettled(storedAs("claim", claim), facts)) assert.equal(verdict(claim, facts, now), "keep");
       }),
     );
   });
