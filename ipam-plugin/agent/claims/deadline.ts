@@ -7,12 +7,19 @@ export async function within<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const [late, done] = [new AbortController(), new AbortController()];
+  const abort = () => late.abort(limit.signals.find(({ aborted }) => aborted)?.reason);
+  // not AbortSignal.any, whose weak references cost each ADD more than these listeners
+  for (const signal of limit.signals) {
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+  }
   const alarm = limit.clock.sleep(limit.ms, done.signal).then(() => {
-    if (!done.signal.aborted) late.abort();
+    if (!done.signal.aborted) abort();
   });
   try {
-    return await work(AbortSignal.any([...limit.signals, late.signal]));
+    return await work(late.signal);
   } finally {
+    for (const signal of limit.signals) signal.removeEventListener("abort", abort);
     done.abort("done"); // a reason of one's own costs no stack trace
     await alarm;
   }

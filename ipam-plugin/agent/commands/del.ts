@@ -22,22 +22,23 @@ export async function del(request: CniRequest, services: AgentServices): Promise
   const { startNs } = request.call;
   const { attachments, locks, inFlight, detachReporter, clock, bootId, log } = services;
   inFlight.abortBefore(attachmentKey(place), startNs);
+  let hasNews = false;
   try {
     await locks.run(attachmentKey(place), async () => {
       const known = attachments.get(place);
       // It was meant for an earlier sandbox of that name, and waited somewhere until this one was attached.
       if (known?.state === "attached" && known.startNs > startNs) return;
       const at = { now: clock.now(), deadlineNs: startNs, bootId };
-      await attachments.commit({
-        put: [known === undefined ? unknownEnd(place, at, services) : detached(known, at)],
-      });
+      const end = known === undefined ? unknownEnd(place, at, services) : detached(known, at);
+      await attachments.commit({ put: [end] });
+      hasNews = end.noticePending;
     });
   } catch (error) {
     // Not worded by us alone: some runtimes take "not found" in a failed DEL for success. The spool keeps it anyway.
     log.error("detachment was not journalled", { containerID: place.containerID, error });
     return notAccepted(errorVersion(request.config.fields), fromThrown(error));
   }
-  detachReporter.wake();
+  if (hasNews) detachReporter.wake();
   return succeed();
 }
 

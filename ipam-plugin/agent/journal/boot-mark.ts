@@ -34,9 +34,9 @@ export interface MarkFile {
 
 export function markFileOf(socketPath: string): MarkFile {
   const path = `${socketPath}.journal`;
-  let open: number | undefined; // of the file that was written last
+  let open: OpenFile | undefined; // the file that was written last
   const close = () => {
-    if (open !== undefined) closeSync(open);
+    if (open !== undefined) closeSync(open.handle);
     open = undefined;
   };
   return {
@@ -60,10 +60,10 @@ export function markFileOf(socketPath: string): MarkFile {
       if (open !== undefined && !isInPlace(path, open)) close();
       if (open === undefined) {
         requireFile(path);
-        open = existsSync(path) ? openSync(path, "r+") : openSync(path, "wx", 0o600);
-        ftruncateSync(open, text.length);
+        open = opened(existsSync(path) ? openSync(path, "r+") : openSync(path, "wx", 0o600));
+        ftruncateSync(open.handle, text.length);
       }
-      writeSync(open, text, 0);
+      writeSync(open.handle, text, 0);
     },
     close,
   };
@@ -76,10 +76,21 @@ function requireFile(path: string): void {
   throw unusable(path, new Error("it is a link, a folder or a pipe, and not a file; remove it"));
 }
 
+interface OpenFile {
+  readonly handle: number;
+  readonly dev: number;
+  readonly ino: number;
+}
+
+function opened(handle: number): OpenFile {
+  const { dev, ino } = fstatSync(handle);
+  return { handle, dev, ino };
+}
+
 /** Whether what is open is what others find there. */
-function isInPlace(path: string, open: number): boolean {
-  const [found, own] = [lstatSync(path, { throwIfNoEntry: false }), fstatSync(open)];
-  return found?.ino === own.ino && found.dev === own.dev;
+function isInPlace(path: string, open: OpenFile): boolean {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found?.ino === open.ino && found.dev === open.dev;
 }
 
 /** Positions up to 2^53 have so many digits: the text of one journal is as long as it was, whatever its position. */

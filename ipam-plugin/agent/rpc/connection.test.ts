@@ -86,6 +86,19 @@ describe("a connection to the agent's socket", () => {
     assert.deepEqual(outcomes, ["lost"]);
   });
 
+  it("leaves the signal alone of a handler that has answered", async () => {
+    const { handle, begun, outcomes, release } = slowHandler();
+    await bench.serve(handle);
+    const one = bench.client(encodeCall(callOf("a")));
+    await until(() => begun.length === 1);
+    release();
+    await one.reply();
+    one.socket.end(ACK);
+    await until(() => one.ended);
+    await bench.server?.close();
+    assert.deepEqual([outcomes, begun[0]?.aborted], [["delivered"], false]);
+  });
+
   it("answers for a handler that throws, now or later, and for an answer that is too long", async () => {
     const outcomes: Outcome[] = [];
     const handlers: Record<string, Handler> = {

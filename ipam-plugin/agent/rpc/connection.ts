@@ -211,9 +211,10 @@ export class Connection {
   }
 
   #closed(): void {
+    // once it has answered nobody listens
+    if (this.#phase === "working") this.#abort?.abort(GONE);
     this.#phase = "ended";
     this.#release();
-    this.#abort?.abort(GONE);
     const answer = this.#answer;
     this.#answer = undefined;
     if (answer !== undefined) this.#settleSoon(answer, this.#abandoned ? "delivered" : "lost");
