@@ -57,21 +57,28 @@ for (const { libc, compiler } of [
       assert.ok(flags.some(({ type }) => type === "GNU_RELRO"));
     });
 
-    it("makes what is relocated read-only before it does anything", async () => {
+    /** What the kernel says of a client that sleeps in poll, for its standard input. */
+    const sleeping = async (what: "maps" | "status") => {
       const env = { CNI_COMMAND: "ADD", CNI_CONTAINERID: "c", CNI_NETNS: "/n", CNI_IFNAME: "eth0" };
       const child = spawn(binary, [], { env: { ...env, BERTH_SOCKET: join(folder, "none") } });
+      const read = (name: string) => readFileSync(`/proc/${child.pid}/${name}`, "utf8");
       try {
-        // it sleeps in poll, for its standard input
-        const sleeps = () =>
-          readFileSync(`/proc/${child.pid}/stat`, "utf8").split(" ")[2] === "S" || undefined;
-        await eventually("it reads", sleeps);
-        const lines = readFileSync(`/proc/${child.pid}/maps`, "utf8").split("\n");
-        const own = lines.filter((line) => line.endsWith(binary)).map((line) => line.split(" ")[1]);
-        // header, code, constants, what was relocated, variables
-        assert.deepEqual(own, ["r--p", "r-xp", "r--p", "r--p", "rw-p"]);
+        await eventually("it reads", () => read("stat").split(" ")[2] === "S" || undefined);
+        return read(what);
       } finally {
         child.kill("SIGKILL");
       }
+    };
+
+    it("makes what is relocated read-only before it does anything", async () => {
+      const lines = (await sleeping("maps")).split("\n");
+      const own = lines.filter((line) => line.endsWith(binary)).map((line) => line.split(" ")[1]);
+      // header, code, constants, what was relocated, variables
+      assert.deepEqual(own, ["r--p", "r-xp", "r--p", "r--p", "rw-p"]);
+    });
+
+    it("takes no huge pages, which are cleared as a whole", async () => {
+      assert.match(await sleeping("status"), /^THP_enabled:\t0$/m);
     });
 
     it("checks its stack, its arrays, and calls of the C library where that has the means", async () => {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/un.h>
 
 #include "kernel.h"
