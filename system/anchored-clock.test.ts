@@ -50,6 +50,12 @@ describe("an anchored clock", () => {
     assert.deepEqual(clocks, [1_800_000_001_300, 1_800_000_001_300]);
   });
 
+  it("has an alarm where its host has one", () => {
+    const alarm = () => () => undefined;
+    const has = (host: Clock) => new AnchoredClock(host).alarm !== undefined;
+    assert.deepEqual([has(new Host()), has(Object.assign(new Host(), { alarm }))], [false, true]);
+  });
+
   it("does not go back for an answer that came late, and follows a server that was set", () => {
     const host = new Host();
     const clock = new AnchoredClock(host);

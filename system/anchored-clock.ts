@@ -12,9 +12,11 @@ export class AnchoredClock implements Clock {
   readonly #base: Clock;
   #offset: number; // wall clock minus monotonic clock
   #isServers = false;
+  readonly alarm?: NonNullable<Clock["alarm"]>;
 
   constructor(base: Clock) {
     this.#base = base;
+    if (base.alarm !== undefined) this.alarm = base.alarm.bind(base);
     this.#offset = base.now() - base.monotonic();
   }
 

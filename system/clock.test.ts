@@ -50,6 +50,19 @@ describe("clock", () => {
     await createClock().sleep(3_600_000, AbortSignal.abort());
   });
 
+  it("rings when it is time, and not when it was stopped before", async () => {
+    const clock = createClock();
+    const rung: string[] = [];
+    clock.alarm?.(1, () => rung.push("stopped"))();
+    await new Promise<void>((resolve) => {
+      clock.alarm?.(2, () => {
+        rung.push("rang");
+        resolve();
+      });
+    });
+    assert.deepEqual(rung, ["rang"]);
+  });
+
   for (const ms of [0, -5, Number.NaN]) {
     it(`returns soon from sleep(${ms})`, async () => {
       await createClock().sleep(ms);

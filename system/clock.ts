@@ -10,6 +10,7 @@ export function createClock(): Clock {
     now: () => Date.now(),
     monotonic: () => Number(process.hrtime.bigint()) / 1e6,
     sleep,
+    alarm,
   };
 }
 
@@ -21,6 +22,12 @@ async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     await pause(part, signal);
     left -= part;
   } while (left > 0);
+}
+
+/** For less than LONGEST_TIMER_MS. */
+function alarm(ms: number, ring: () => void): () => void {
+  const timer = setTimeout(ring, ms);
+  return () => clearTimeout(timer);
 }
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

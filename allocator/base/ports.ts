@@ -9,6 +9,8 @@ export interface Clock {
   monotonic(): number;
   /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls `ring` after `ms`, unless what it gives is called before. Cheaper than a sleep that is ended by a signal; absent: that does. */
+  alarm?(ms: number, ring: () => void): () => void;
 }
 
 /** Randomness, injected so that a run can be replayed. */

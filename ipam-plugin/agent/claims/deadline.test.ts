@@ -21,6 +21,22 @@ describe("within", () => {
     assert.equal(clock.sleeping, 0);
   });
 
+  it("goes by the clock's alarm where it has one, and stops it", async () => {
+    const stopped: number[] = [];
+    let ring = () => {};
+    const alarm = (ms: number, then: () => void) => {
+      ring = then;
+      return () => void stopped.push(ms);
+    };
+    const clock = Object.assign(new ManualClock(), { alarm });
+    assert.equal(await within({ ms: 100, clock, signals: [never] }, async ({ aborted }) => aborted), false);
+    const late = within({ ms: 200, clock, signals: [] }, async (signal) => {
+      ring();
+      return signal.aborted;
+    });
+    assert.deepEqual([await late, stopped, clock.sleeping], [true, [100, 200], 0]);
+  });
+
   it("leaves signal and clock alone when the work ends in time, or throws", async () => {
     const clock = new ManualClock();
     let kept: AbortSignal = AbortSignal.abort();

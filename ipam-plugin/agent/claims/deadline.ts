@@ -6,23 +6,29 @@ export async function within<T>(
   limit: { readonly ms: number; readonly clock: Clock; readonly signals: readonly AbortSignal[] },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const [late, done] = [new AbortController(), new AbortController()];
+  const late = new AbortController();
   const abort = () => late.abort(limit.signals.find(({ aborted }) => aborted)?.reason);
   // not AbortSignal.any, whose weak references cost each ADD more than these listeners
   for (const signal of limit.signals) {
     if (signal.aborted) abort();
     else signal.addEventListener("abort", abort, { once: true });
   }
-  const alarm = limit.clock.sleep(limit.ms, done.signal).then(() => {
-    if (!done.signal.aborted) abort();
-  });
+  const stop = alarmOf(limit.clock, limit.ms, abort);
   try {
     return await work(late.signal);
   } finally {
     for (const signal of limit.signals) signal.removeEventListener("abort", abort);
-    done.abort("done"); // a reason of one's own costs no stack trace
-    await alarm;
+    stop();
   }
+}
+
+function alarmOf(clock: Clock, ms: number, ring: () => void): () => void {
+  if (clock.alarm !== undefined) return clock.alarm(ms, ring);
+  const done = new AbortController();
+  void clock.sleep(ms, done.signal).then(() => {
+    if (!done.signal.aborted) ring();
+  });
+  return () => done.abort("done"); // a reason of one's own costs no stack trace
 }
 
 /** What `work` gives, or undefined as soon as the signal aborts; `work` goes on then and nobody looks at it. */
