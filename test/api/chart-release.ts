@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { type Ended, run } from "../support/process.ts";
 import type { Manifest } from "./accounts.ts";
-import { partOf, RARELY_COLLECTING } from "./binaries.ts";
+import { ON_ONE_PROCESSOR, partOf } from "./binaries.ts";
 import type { ControlPlane } from "./plane.ts";
 
 export const CHART = join(import.meta.dirname, "../../charts/berth");
@@ -22,7 +22,7 @@ export async function helm(
     plane === undefined ? { HOME: "/nonexistent" } : { HOME: plane.folder, KUBECONFIG: adminOf(plane) };
   const given = Object.keys(values).length === 0 ? [] : ["--values", "-"];
   return await run(partOf("helm"), [...args, ...given], {
-    env: { ...RARELY_COLLECTING, ...env },
+    env: { ...ON_ONE_PROCESSOR, ...env },
     stdin: { text: JSON.stringify(values) },
   });
 }

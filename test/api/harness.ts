@@ -8,7 +8,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
-import { partOf, RARELY_COLLECTING, withVariables } from "./binaries.ts";
+import { ON_ONE_PROCESSOR, partOf, RARELY_COLLECTING, withVariables } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
 import { ADMIN, ControlPlane, type PlaneAccess, type TestUser } from "./plane.ts";
@@ -20,14 +20,13 @@ export interface ControlPlaneOptions {
   readonly authorization?: "AlwaysAllow" | "RBAC";
   /** Besides `admin`, who is in system:masters. */
   readonly users?: readonly TestUser[];
-  /** etcd writes to the disk before it answers; slow, and for tests of power loss alone. */
+  /** etcd writes to the disk before it answers, and both may have all processors; for power loss, loads and benchmarks. */
   readonly durable?: boolean;
   /** With Berth's definitions, which are quicker to have from the start than to install. */
   readonly definitions?: boolean;
   readonly apiServerFlags?: readonly string[];
 }
 
-const COLLECTS_RARELY = withVariables(RARELY_COLLECTING);
 /** Cold, on a machine with other things to do. */
 const READY_MS = 120_000;
 
@@ -88,10 +87,11 @@ async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
   const [client = 0, peer = 0, secure = 0] = await freePorts(3);
   const ca = await writeCertificates(folder);
   const tokens = writeTokens(folder, [ADMIN, ...(options.users ?? [])]);
+  const variables = withVariables(options.durable === true ? RARELY_COLLECTING : ON_ONE_PROCESSOR);
   const etcd = new Daemon(
     "etcd",
     [
-      ...COLLECTS_RARELY,
+      ...variables,
       partOf("etcd"),
       ...etcdFlags(folder, client, peer),
       ...(options.durable ? [] : ["--unsafe-no-fsync"]),
@@ -100,7 +100,7 @@ async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
   );
   const apiServer = new Daemon(
     "kube-apiserver",
-    [...COLLECTS_RARELY, partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
+    [...variables, partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
     join(folder, "kube-apiserver.log"),
   );
   const urls = { url: `https://127.0.0.1:${secure}`, etcdUrl: `http://127.0.0.1:${client}` };

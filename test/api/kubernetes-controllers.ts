@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isFull } from "../support/runs.ts";
-import { havePartsOrSkip, type Part, partOf } from "./binaries.ts";
+import { havePartsOrSkip, ON_ONE_PROCESSOR, type Part, partOf, withVariables } from "./binaries.ts";
 import { Daemon } from "./daemon.ts";
 import type { ControlPlane } from "./plane.ts";
 
@@ -37,7 +37,8 @@ export function startControllers(
   ];
   if (scheduler === true) parts.push(["kube-scheduler", []]);
   return parts.map(([name, more]) => {
-    const daemon = new Daemon(name, [partOf(name), ...as, ...more], join(plane.folder, `${name}.log`));
+    const command = [...withVariables(ON_ONE_PROCESSOR), partOf(name), ...as, ...more];
+    const daemon = new Daemon(name, command, join(plane.folder, `${name}.log`));
     daemon.start();
     return daemon;
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Connection, connect } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { type Ended, run } from "../support/process.ts";
-import { partOf } from "./binaries.ts";
+import { ON_ONE_PROCESSOR, partOf } from "./binaries.ts";
 import { TokenConfig } from "./token-config.ts";
 
 /** A person or program that the API server knows by a token. */
@@ -72,7 +72,8 @@ export class ControlPlane {
     const { user = ADMIN.name, stdin = "" } = options;
     const file = join(this.folder, `${user}.kubeconfig`);
     writeFileSync(file, this.kubeConfig(user).exportConfig(), { mode: 0o600 });
-    const env = { HOME: this.folder, KUBECONFIG: file, KUBECACHEDIR: join(this.folder, "kubectl") };
+    const home = { HOME: this.folder, KUBECONFIG: file, KUBECACHEDIR: join(this.folder, "kubectl") };
+    const env = { ...ON_ONE_PROCESSOR, ...home };
     return await run(partOf("kubectl"), args, { env, stdin: { text: stdin } });
   }
 

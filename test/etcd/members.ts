@@ -5,7 +5,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { partOf } from "../api/binaries.ts";
+import { ON_ONE_PROCESSOR, partOf, withVariables } from "../api/binaries.ts";
 import { Daemon } from "../api/daemon.ts";
 import { freePorts } from "../api/ports.ts";
 
@@ -63,6 +63,7 @@ export async function startMembers(options: MembersOptions = {}): Promise<Member
   const all = places.map(({ name, url, peer }) => {
     mkdirSync(join(folder, name), { mode: 0o700, recursive: true });
     const command = [
+      ...withVariables(ON_ONE_PROCESSOR),
       partOf("etcd"),
       ...[`--name=${name}`, `--data-dir=${join(folder, name)}`, "--unsafe-no-fsync", "--log-level=warn"],
       ...[`--listen-client-urls=${url}`, `--advertise-client-urls=${url}`],
