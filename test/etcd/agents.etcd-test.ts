@@ -71,7 +71,7 @@ if (havePartsOrSkip(["etcd"])) {
     const macvlan = () => network(url(), { type: "macvlan", master: "wire", mode: "bridge" });
     const ptp = () => network(url(), { type: "ptp" }, "ipam-etcd");
     before(async () => {
-      members = await startMembers();
+      members = await startMembers({ count: 1 });
       const [a, b] = [await NetworkHost.make(), await NetworkHost.make()];
       wires = [a, b];
       await a.ip("link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", b.name);

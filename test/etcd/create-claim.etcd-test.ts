@@ -18,7 +18,7 @@ if (havePartsOrSkip(["etcd"])) {
     let near: Handle; // through the proxy
     let far: Handle; // past it
     before(async () => {
-      members = await startMembers();
+      members = await startMembers({ count: 1 });
       proxy = await OneWayProxy.start(members.urls[0] ?? "");
       near = openHandle({ endpoints: [proxy.url] });
       far = openHandle({ endpoints: members.urls });

@@ -20,7 +20,7 @@ if (havePartsOrSkip(["etcd"])) {
     let hosts: readonly HostProcess[];
     const old = new Map<string, string>(); // container -> address that cni-ipam-etcd gave
     before(async () => {
-      members = await startMembers();
+      members = await startMembers({ count: 1 });
       former = await formerPlugin(members, "lan", SIZE);
       const ipam = {
         type: "etcd",
