@@ -1,39 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole life with the chart's accounts, roles and policies, judged by the API server's own audit log.
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
-import { CLAIMS, JOBS, type KubeItem, PODS, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
+import {
+  CLAIMS,
+  collectionPath,
+  EVENTS,
+  JOBS,
+  type KubeItem,
+  LEASES,
+  type ObjectName,
+  PODS,
+  POOLS,
+  RESERVATIONS,
+} from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { claimObject, type Json, ownedBy, pod, poolObject, statefulPod } from "../support/objects.ts";
-import { accountConfig, installPolicies } from "./accounts.ts";
+import { accountConfig, installPolicies, type Manifest, resourceOfManifest } from "./accounts.ts";
 import { sandbox } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { AuditLog, rightsOf, UNUSED } from "./audit-log.ts";
-import { callWith, settingOf } from "./berthctl-cluster.ts";
+import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { indexedJob, mayUse, statefulSet } from "./manifests.ts";
+import type { ControlPlane } from "./plane.ts";
 import { change, DEPLOYMENTS, forceDelete, make, makeDeployment, STATEFUL_SETS } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("a whole life with the accounts of the chart", () => {
-    const audit = new AuditLog();
+    let audit: AuditLog;
     const nodes: AgentNode[] = [];
-    let plane: OwnControlPlane;
+    let plane: ControlPlane;
     let replicas: Replicas;
 
     before(async () => {
       await buildPlugin();
-      plane = await startControlPlane({
-        users: [{ name: "shopkeeper", groups: [] }],
-        apiServerFlags: audit.flags,
-        definitions: true,
-      });
+      plane = await openControlPlane([{ name: "shopkeeper", groups: [] }]);
+      audit = new AuditLog(plane);
+      await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["shop"]);
       replicas = await startReplicas(plane, { count: 2, env: { BERTH_BOUND_EVENTS: "true" } });
       await installPolicies(plane.connect());
@@ -42,32 +51,28 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         nodes.push(node);
         await node.start();
       }
-      const rights = [
-        "create",
-        "rolebinding",
-        "keeper",
-        "--clusterrole=berth-edit",
-        "--user=shopkeeper",
-        "-n",
-        "shop",
-      ];
-      assert.equal((await plane.kubectl(rights)).rc, 0);
+      await applied(toShopkeeper("RoleBinding", { name: "keeper", namespace: "shop" }, "berth-edit"));
     });
     after(async () => {
       await Promise.all(nodes.map((node) => node.remove()));
       await replicas?.close();
       await plane?.close();
-      audit.remove();
     });
 
     const nodeOf = (name: string) => nodes.find((node) => node.name === name) ?? assert.fail(name);
 
     async function applied(object: Json, user?: string): Promise<void> {
-      const { rc, stderr } = await plane.kubectl(["create", "-f", "-"], {
-        stdin: JSON.stringify(object),
-        ...(user === undefined ? {} : { user }),
-      });
-      assert.equal(rc, 0, stderr);
+      const manifest = object as unknown as Manifest;
+      const path = collectionPath(resourceOfManifest(manifest), manifest.metadata.namespace);
+      const { status, body } = await plane.connect(user).call({ method: "POST", path, body: object });
+      assert.equal(status, 201, JSON.stringify(body));
+    }
+
+    function toShopkeeper(kind: string, metadata: ObjectName, role: string): Json {
+      const apiGroup = "rbac.authorization.k8s.io";
+      const roleRef = { apiGroup, kind: "ClusterRole", name: role };
+      const subjects = [{ apiGroup, kind: "User", name: "shopkeeper" }];
+      return { apiVersion: `${apiGroup}/v1`, kind, metadata, roleRef, subjects };
     }
 
     async function claim(name: string): Promise<KubeItem | undefined> {
@@ -207,15 +212,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("the same with berthctl, which leaves the reservation to Berth", async () => {
-      const looks = [
-        "create",
-        "clusterrolebinding",
-        "looks",
-        "--clusterrole=berth-view",
-        "--user=shopkeeper",
-      ];
-      assert.equal((await plane.kubectl(looks)).rc, 0);
-      const kubeconfig = join(plane.folder, "shopkeeper.kubeconfig"); // kubectl's of before
+      await applied(toShopkeeper("ClusterRoleBinding", { name: "looks" }, "berth-view"));
+      const kubeconfig = kubeconfigOf(plane, "shopkeeper");
       const berthctl = (...argv: readonly string[]) =>
         callWith(settingOf([kubeconfig]), ...argv, "-n", "shop");
       const reserved = await berthctl("reserve", "mine", "--pool", "db");
@@ -248,18 +246,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("leases and events are written, and both replicas end as they should", async () => {
-      const leases = await plane.kubectl([
-        "get",
-        "lease",
-        "berth-webhook",
-        "-n",
-        "berth-system",
-        "-o",
-        "name",
-      ]);
-      assert.equal(leases.stdout.trim(), "lease.coordination.k8s.io/berth-webhook");
-      const events = await plane.kubectl(["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"]);
-      assert.match(events.stdout, /AddressBound/);
+      const lease = { namespace: "berth-system", name: "berth-webhook" };
+      assert.ok(await new Client(plane.connect(), LEASES).get(lease));
+      const { items } = await new Client(plane.connect(), EVENTS).page({}, { limit: 500, next: "" });
+      const reasons = items.map((item) => (item as unknown as { readonly reason: string }).reason);
+      assert.ok(reasons.includes("AddressBound"), reasons.join());
       for (const { process } of replicas.all) await process.stop("SIGTERM");
       for (const node of nodes) await node.stop();
     });

@@ -33,7 +33,7 @@ const LONG_MS = 60_000;
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("what seldom happens, with the accounts of the chart", () => {
-    const audit = new AuditLog();
+    let audit: AuditLog;
     let folder = "";
     let plane: OwnControlPlane;
     let api: Connection;
@@ -48,9 +48,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       folder = mkdtempSync(join(tmpdir(), "berth-seldom-"));
       plane = await startControlPlane({
         users: [WEBHOOK_USER],
-        apiServerFlags: [...audit.flags, "--feature-gates=WatchList=false"],
-        definitions: true,
+        ...{ definitions: true, audited: true },
+        apiServerFlags: ["--feature-gates=WatchList=false"],
       });
+      audit = new AuditLog(plane);
       api = plane.connect();
       await makeNamespaces(api, [NAMESPACE]);
       await installAccounts(api);
@@ -77,7 +78,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await gates?.webhook.close();
       await gates?.agent.close();
       await plane?.close();
-      audit.remove();
       rmSync(folder, { recursive: true, force: true });
     });
 

@@ -5,12 +5,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { sandbox } from "./agent-cluster.ts";
 import { AgentSuite } from "./agent-suite.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { startControlPlane } from "./harness.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 const RANGES = { subnet: "10.9.0.0/24" };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
-  const suite = new AgentSuite(startControlPlane);
+  const suite = new AgentSuite(openControlPlane);
 
   describe("without the API server", () => {
     it("ADDs and DELs go on, and what became of them is told later", async () => {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an API server says, request by request, that Berth's accounts asked of it; and what their roles allow.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, manifestsOf } from "./accounts.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const POLICY = `
 apiVersion: audit.k8s.io/v1
@@ -31,24 +31,25 @@ export interface Audited {
   readonly responseStatus?: { readonly code?: number; readonly message?: string };
 }
 
-/** The audit log of a control plane that is started with its flags. */
+/** Flags of an API server that keeps such a log in the file. */
+export function auditFlags(folder: string, file: string): readonly string[] {
+  const policy = join(folder, "audit-policy.yaml");
+  writeFileSync(policy, POLICY);
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${file}`, "--audit-log-mode=blocking"];
+}
+
+/** The audit log of a control plane from now on: somebody else may have had it before. */
 export class AuditLog {
-  readonly #folder = mkdtempSync(join(tmpdir(), "berth-audit-"));
+  readonly #file: string;
+  readonly #from: number;
 
-  constructor() {
-    writeFileSync(join(this.#folder, "policy.yaml"), POLICY);
-  }
-
-  get flags(): readonly string[] {
-    return [
-      `--audit-policy-file=${join(this.#folder, "policy.yaml")}`,
-      `--audit-log-path=${join(this.#folder, "audit.log")}`,
-      "--audit-log-mode=blocking",
-    ];
+  constructor(plane: ControlPlane) {
+    this.#file = plane.auditLog;
+    this.#from = statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0;
   }
 
   requests(): readonly Audited[] {
-    const text = readFileSync(join(this.#folder, "audit.log"), "utf8");
+    const text = readFileSync(this.#file).subarray(this.#from).toString("utf8");
     return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Audited]));
   }
 
@@ -61,10 +62,6 @@ export class AuditLog {
         return `${verb} ${named(subresource === undefined ? resource : `${resource}/${subresource}`, apiGroup)}`;
       }),
     );
-  }
-
-  remove(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 

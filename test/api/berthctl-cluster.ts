@@ -19,9 +19,8 @@ import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } 
 import { type Json, pod as podObject, workload } from "../support/objects.ts";
 import { commandFolder } from "../support/programs.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { startControlPlane } from "./harness.ts";
 import type { ControlPlane } from "./plane.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { openControlPlane, openUndefinedPlane } from "./shared-plane.ts";
 
 /** Where berthctl and its other names are. */
 export const BUILD = `${commandFolder()}/`;
@@ -147,9 +146,9 @@ export class BerthctlCluster {
     return await BerthctlCluster.#filled(await openControlPlane(users.map((name) => ({ name, groups: [] }))));
   }
 
-  /** One that never had Berth's kinds. */
+  /** One that had no kinds of Berth's at first. */
   static async startNew(): Promise<BerthctlCluster> {
-    const plane = await startControlPlane();
+    const plane = await openUndefinedPlane();
     const notInstalled = await callWith(settingOf([kubeconfigOf(plane, "admin")]), "get", "pools");
     return await BerthctlCluster.#filled(plane, notInstalled);
   }

@@ -8,19 +8,19 @@ import { eventually } from "../support/eventually.ts";
 import { addrs } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BinderCluster, NAMESPACE, type Replica, type ReplicaOptions } from "./binder-cluster.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { type RequestCounts, requestCounts, settledCounts } from "./request-counts.ts";
+import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
 const TOKEN = "tokenofapodthatthereisnone";
 const MANY = 200;
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the binder, beside a real API server", () => {
-    let plane: OwnControlPlane;
+    let plane: StoppablePlane;
     let cluster: BinderCluster;
     const replicas: Replica[] = [];
     before(async () => {
-      plane = await startControlPlane({ definitions: true });
+      plane = await openControlPlane();
       cluster = await BinderCluster.open(plane);
       for (const node of ["node-a", "node-b", "node-c"]) await cluster.node(node);
     });

@@ -18,11 +18,12 @@ import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentNode } from "./agent-node.ts";
-import { makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { AuditLog } from "./audit-log.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { change, forceDelete, type Json, make, makePod } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
+import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
 export const SHOP = "shop";
 /** A pod that asks for nothing, on a node. */
@@ -51,7 +52,9 @@ export function last(address: string): number {
 }
 
 export class BlockCluster {
-  readonly plane: OwnControlPlane;
+  readonly plane: StoppablePlane;
+  /** From before webhook and agents were there. */
+  readonly audit: AuditLog;
   readonly replicas: Replicas;
   readonly store: Store;
   readonly api: Connection;
@@ -60,23 +63,26 @@ export class BlockCluster {
   readonly #pods = new Set<PlainPod>();
   #count = 0;
 
-  private constructor(plane: OwnControlPlane, replicas: Replicas) {
+  private constructor(plane: StoppablePlane, audit: AuditLog, replicas: Replicas) {
     this.plane = plane;
+    this.audit = audit;
     this.replicas = replicas;
     this.api = plane.connect();
     const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     this.store = openKubernetesStore({ connection: this.api, ...deps });
   }
 
-  static async open(apiServerFlags: readonly string[] = [], webhooks = 1): Promise<BlockCluster> {
+  static async open(webhooks = 1): Promise<BlockCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER], apiServerFlags, definitions: true });
+    const plane = await openControlPlane([WEBHOOK_USER]);
     try {
+      const audit = new AuditLog(plane);
       const api = plane.connect();
+      await installDefinitions(api);
       await makeNamespaces(api, ["berth-system", "kube-system", SHOP]);
       await installAccounts(api);
       await installPolicies(api);
-      const cluster = new BlockCluster(plane, await startReplicas(plane, { count: webhooks }));
+      const cluster = new BlockCluster(plane, audit, await startReplicas(plane, { count: webhooks }));
       for (const name of ["n1", "n2"]) await cluster.addNode(name);
       return cluster;
     } catch (error) {

@@ -26,7 +26,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let baseline: Baseline;
     before(async () => {
       baseline = await checkOutBaseline();
-      if ("root" in baseline) cluster = await BlockCluster.open([], 2);
+      if ("root" in baseline) cluster = await BlockCluster.open(2);
     });
     after(async () => {
       await cluster?.close();

@@ -9,15 +9,15 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { isForeign, NARROWED, templateNamed, templatesOf, UNREAD, VALUE_SETS } from "./chart-manifests.ts";
 import { render } from "./chart-release.ts";
 import { define, makeNamespaces } from "./crds.ts";
-import { startControlPlane } from "./harness.ts";
 import { definitionsOf } from "./operators.ts";
 import type { ControlPlane } from "./plane.ts";
+import { openUndefinedPlane } from "./shared-plane.ts";
 
 if (havePartsOrSkip(["helm", "etcd", "kube-apiserver"])) {
   describe("the manifests of the chart, before a real API server", () => {
     let plane: ControlPlane;
     before(async () => {
-      plane = await startControlPlane(); // without Berth's definitions, which are judged too
+      plane = await openUndefinedPlane(); // without Berth's definitions, which are judged too
       await makeNamespaces(plane.connect(), ["berth-system", "berth-system-agents"]);
       const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
       const body = { apiVersion: "v1", kind: "Namespace", metadata: { name: "strict", labels } };

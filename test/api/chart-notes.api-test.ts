@@ -4,18 +4,20 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { havePartsOrSkip } from "./binaries.ts";
 import { CHART, mustHelm, type Values } from "./chart-release.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
   describe("the notes of the chart", () => {
-    let plane: OwnControlPlane | undefined;
+    let plane: ControlPlane | undefined;
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
     });
     after(() => plane?.close());
 
     async function notes(values: Values): Promise<string> {
       const args = ["install", "berth", CHART, "--namespace", "berth-system", "--dry-run=client"];
+      args.push("--disable-openapi-validation", "--take-ownership"); // Berth's definitions may be there
       return await mustHelm(args, { values, ...(plane === undefined ? {} : { plane }) });
     }
 

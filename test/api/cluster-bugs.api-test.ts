@@ -24,10 +24,10 @@ import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, DB_POOL, granted, podFactsOf, poolRecord, refusalOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { controllerDeps, openTestReplica } from "./replica-deps.ts";
 import { forceDelete, makeNode, makePod } from "./replica-objects.ts";
+import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
 const NAMESPACE = "shop";
 const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
@@ -76,10 +76,11 @@ const ALL_THERE: ClusterState = {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("bugs of others, at the API server", () => {
-    let plane: OwnControlPlane;
+    let plane: StoppablePlane;
     let store: Store;
     before(async () => {
-      plane = await startControlPlane({ durable: true, definitions: true });
+      plane = await openControlPlane();
+      await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), [NAMESPACE]);
       for (const node of ["n1", "n2"]) await makeNode(plane.connect(), node);
       store = openKubernetesStore({ connection: plane.connect(), ...processDeps() });
@@ -193,13 +194,14 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("B12 an API server that dies between two records leaks nothing and forgets nothing that it took", async () => {
       const lost = requestOf("lost", { addresses: "10.20.0.56" });
       const kept = requestOf("kept", { addresses: "10.20.0.57" });
-      for (const allocation of [lost, kept]) {
-        const dying = dyingAfterCreate();
-        await assert.rejects(reserve(await remembering({ store: dying }), allocation, "pod"), {
-          code: "STORE_UNAVAILABLE",
-        });
-        await plane.start();
-      }
+      const dying = dyingAfterCreates(2);
+      const both = await Promise.all([remembering({ store: dying }), remembering({ store: dying })]);
+      await Promise.all(
+        [lost, kept].map((allocation, n) =>
+          assert.rejects(reserve(both[n] ?? assert.fail(), allocation, "pod"), { code: "STORE_UNAVAILABLE" }),
+        ),
+      );
+      await plane.start();
       assert.deepEqual(await holders(), ["lost", "kept"]);
       assert.equal(await store.get("claim", `${NAMESPACE}/kept`), undefined);
       granted(await reserve(await remembering(), kept, "pod"));
@@ -208,12 +210,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual((await claimOf("kept")).record.addresses, ["10.20.0.57"]);
     });
 
-    /** The store of a process whose API server, and its etcd, are gone as soon as they have made its first record. */
-    function dyingAfterCreate(): Store {
+    /** The store of processes whose API server, and its etcd, are gone as soon as they have made the first record of each. */
+    function dyingAfterCreates(count: number): Store {
+      const died = Promise.withResolvers<void>();
+      let left = count;
       return {
         async create(kind, record) {
           const created = await store.create(kind, record);
-          await Promise.all([plane.apiServer.stop("SIGKILL"), plane.etcd.stop("SIGKILL")]);
+          if (--left === 0)
+            await Promise.all([plane.apiServer.stop("SIGKILL"), plane.etcd.stop("SIGKILL")]).then(
+              () => died.resolve(),
+              died.reject,
+            );
+          await died.promise;
           return created;
         },
         get: store.get.bind(store),

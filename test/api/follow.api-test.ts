@@ -12,9 +12,11 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { TcpProxy } from "./proxy.ts";
 import { requestCounts } from "./request-counts.ts";
+import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
 const MAPS: Resource = {
   group: "",
@@ -24,6 +26,7 @@ const MAPS: Resource = {
   namespaced: true,
 };
 const NAMESPACE = "default";
+const OURS = { namespace: NAMESPACE, labelSelector: "berth-test" };
 const PATIENCE_MS = 30_000;
 
 /** Names that a reader of the changes believes to be there, and how often he was told everything. */
@@ -74,14 +77,14 @@ class Reader {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("a watch of a real API server", () => {
-    let plane: OwnControlPlane;
+    let plane: StoppablePlane;
     let direct: Client;
     let proxy: TcpProxy;
     let connection: Connection;
     const closing: (() => Promise<void> | void)[] = [];
 
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
       direct = new Client(plane.connect(), MAPS);
     });
     after(() => plane?.close());
@@ -96,24 +99,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     afterEach(async () => {
       for (const close of closing.splice(0)) await close();
-      for (const { metadata } of (await direct.page(OURS, { limit: 500, next: "" })).items) {
-        await direct.remove({ namespace: NAMESPACE, name: metadata.name }, metadata);
-      }
+      for (const item of (await direct.page(OURS, { limit: 500, next: "" })).items) await remove(item);
     });
 
-    const OURS = { namespace: NAMESPACE, labelSelector: "berth-test" };
-    const make = async (name: string): Promise<KubeItem> => {
-      const body = { metadata: { labels: { "berth-test": "" } } };
-      const item = await direct.create({ namespace: NAMESPACE, name }, body);
-      assert.ok(item, `${name} is there already`);
-      return item;
-    };
-    const remove = ({ metadata }: KubeItem) =>
-      direct.remove({ namespace: NAMESPACE, name: metadata.name }, metadata);
-    const optionsOf = (more: Partial<ListWatchOptions> = {}): ListWatchOptions => {
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-      return { connection, resource: MAPS, selection: OURS, ...deps, ...more };
-    };
+    const make = (name: string) => makeMap(direct, name);
+    const remove = (item: KubeItem) => removeMap(direct, item);
+    const optionsOf = (more: Partial<ListWatchOptions> = {}) => ({ ...optionsFor(connection), ...more });
     const read = (more: Partial<ListWatchOptions> = {}): Reader => {
       const reader = new Reader(optionsOf(more));
       closing.unshift(() => reader.stop());
@@ -146,23 +137,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         await reader.believes("a");
         assert.equal(reader.relists, 1);
       });
-
-      it(`makes a full pass when the API server forgot where it was (${pass})`, async () => {
-        const first = await make("a");
-        await make("b");
-        const reader = read({ pass });
-        await reader.believes("a", "b");
-        proxy.refuse(true);
-        proxy.cut();
-        await remove(first);
-        await make("c");
-        await plane.apiServer.stop("SIGKILL");
-        await plane.start();
-        await make("d");
-        proxy.refuse(false);
-        await reader.believes("b", "c", "d");
-        assert.equal(reader.relists, 2);
-      });
     }
 
     it("streams its full pass, or lists it by pages", async () => {
@@ -176,16 +150,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const paging = read({ pass: "pages", pageSize: 2 });
       await paging.believes("a", "b", "c");
       assert.equal(await lists(), before + 2);
-    });
-
-    it("survives the API server and etcd", async () => {
-      const reader = read();
-      await reader.believes();
-      await plane.apiServer.stop("SIGKILL");
-      await plane.etcd.stop("SIGKILL");
-      await plane.start();
-      await make("a");
-      await reader.believes("a");
     });
 
     it("begins again when the API server ends it, without a full pass", async () => {
@@ -228,51 +192,89 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await make("b");
       await reader.believes("b");
     });
+  });
 
-    it("fills a reflector, whose handlers cannot end it", async () => {
-      const errors: string[] = [];
-      const log: Logger = { ...noopLogger, error: (message) => errors.push(message) };
-      const reported: string[] = [];
-      const project = ({ metadata }: KubeItem) => {
-        if (metadata.name === "bad") throw new Error("cannot be used");
-        return { name: metadata.name, letter: metadata.name.slice(0, 1) };
-      };
-      const indexes = { letter: ({ letter }: { letter: string }) => [letter] };
-      const reflector = new Reflector({ ...optionsOf({ log }), project, indexes });
-      reflector.onChange((key) => {
-        reported.push(key);
-        throw new Error("a handler that fails");
-      });
-      const stop = new AbortController();
-      const first = await make("a1");
-      await make("bad");
-      assert.equal(reflector.isSynced, false);
-      const running = reflector.run(stop.signal);
-      await reflector.synced;
-      await make("a2");
-      await eventually("a2", () => reflector.get("default/a2"), PATIENCE_MS);
-      assert.deepEqual(
-        reflector
-          .by("letter", "a")
-          .map(({ name }) => name)
-          .sort(),
-        ["a1", "a2"],
-      );
-      await remove(first);
-      await eventually("a1 gone", () => (reflector.size === 1 ? true : undefined), PATIENCE_MS);
-      assert.deepEqual([...reflector.all()], [["default/a2", { name: "a2", letter: "a" }]]);
-      assert.deepEqual(reflector.by("letter", "b"), []);
-      // a full pass tells of differences alone
+  describe("a watch of a real API server", () => {
+    let plane: StoppablePlane;
+    let direct: Client;
+    let proxy: TcpProxy;
+    let connection: Connection;
+    const readers: { stream?: Reader; pages?: Reader; direct?: Reader } = {};
+    const errors: string[] = [];
+    const reported: string[] = [];
+    const stop = new AbortController();
+    let reflector: Reflector<Lettered>;
+    let running: Promise<void>;
+
+    /** What reads goes through the proxy, which lets nothing through while API server and etcd are killed and started again. */
+    before(async () => {
+      plane = await openControlPlane();
+      direct = new Client(plane.connect(), MAPS);
+      proxy = await TcpProxy.start(Number(new URL(plane.url).port));
+      connection = connect(throughProxy(plane, proxy), { clock: createClock(), userAgent: "berth-test" });
+      const [first, second] = [await makeMap(direct, "a1"), await makeMap(direct, "b1")];
+      await makeMap(direct, "bad");
+      reflector = lettered(optionsFor(connection), { errors, reported });
+      running = reflector.run(stop.signal);
+      for (const pass of ["stream", "pages"] as const)
+        readers[pass] = new Reader({ ...optionsFor(connection), pass });
+      readers.direct = new Reader(optionsFor(plane.connect()));
+      for (const reader of Object.values(readers)) await reader.believes("a1", "b1", "bad");
+      await filled(first);
       proxy.refuse(true);
       proxy.cut();
-      await make("a3");
+      await removeMap(direct, second);
+      await makeMap(direct, "a3");
       await plane.apiServer.stop("SIGKILL");
+      await plane.etcd.stop("SIGKILL");
       await plane.start();
+      await makeMap(direct, "a4");
       proxy.refuse(false);
-      await eventually("a3", () => reflector.get("default/a3"), PATIENCE_MS);
+    });
+    after(async () => {
       stop.abort();
       await running;
-      assert.deepEqual(reported, ["default/a1", "default/a2", "default/a1", "default/a3"]);
+      for (const reader of Object.values(readers)) await reader.stop();
+      connection?.close();
+      await proxy?.close();
+      await plane?.close();
+    });
+
+    /** It has what is there, and hears of what comes and goes. */
+    async function filled(first: KubeItem): Promise<void> {
+      await reflector.synced;
+      await makeMap(direct, "a2");
+      await eventually("a2", () => reflector.get("default/a2"), PATIENCE_MS);
+      const names = reflector.by("letter", "a").map(({ name }) => name);
+      assert.deepEqual(names.sort(), ["a1", "a2"]);
+      await removeMap(direct, first);
+      await eventually("a1 gone", () => (reflector.size === 2 ? true : undefined), PATIENCE_MS);
+      assert.deepEqual([...reflector.all()].sort(), [
+        ["default/a2", { name: "a2", letter: "a" }],
+        ["default/b1", { name: "b1", letter: "b" }],
+      ]);
+      assert.deepEqual(reflector.by("letter", "c"), []);
+      for (const reader of Object.values(readers)) await reader.believes("a2", "b1", "bad");
+    }
+
+    for (const pass of ["stream", "pages"] as const)
+      it(`makes a full pass when the API server forgot where it was (${pass})`, async () => {
+        await readers[pass]?.believes("a2", "a3", "a4", "bad");
+        assert.equal(readers[pass]?.relists, 2);
+      });
+
+    it("survives the API server and etcd", async () => {
+      await readers.direct?.believes("a2", "a3", "a4", "bad");
+    });
+
+    it("fills a reflector, whose handlers cannot end it", async () => {
+      await eventually("b1 gone", () => (reflector.get("default/b1") ? undefined : true), PATIENCE_MS);
+      // a full pass tells of differences alone
+      const names = ["a1", "b1", "a2", "a1", "a3", "a4", "b1"];
+      assert.deepEqual(
+        reported,
+        names.map((name) => `default/${name}`),
+      );
       assert.deepEqual(new Set(errors), new Set(["object cannot be used", "handler of a change failed"]));
     });
   });
@@ -297,6 +299,47 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   });
 }
 
-function throughProxy(plane: OwnControlPlane, proxy: TcpProxy) {
+async function makeMap(client: Client, name: string): Promise<KubeItem> {
+  const body = { metadata: { labels: { "berth-test": "" } } };
+  const item = await client.create({ namespace: NAMESPACE, name }, body);
+  assert.ok(item, `${name} is there already`);
+  return item;
+}
+
+async function removeMap(client: Client, { metadata }: KubeItem): Promise<void> {
+  await client.remove({ namespace: NAMESPACE, name: metadata.name }, metadata);
+}
+
+function optionsFor(connection: Connection): ListWatchOptions {
+  const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
+  return { connection, resource: MAPS, selection: OURS, ...deps };
+}
+
+interface Lettered {
+  readonly name: string;
+  readonly letter: string;
+}
+
+/** A reflector that cannot use what is named bad, and one of whose handlers fails. */
+function lettered(
+  options: ListWatchOptions,
+  seen: { readonly errors: string[]; readonly reported: string[] },
+): Reflector<Lettered> {
+  const log: Logger = { ...noopLogger, error: (message) => seen.errors.push(message) };
+  const project = ({ metadata }: KubeItem) => {
+    if (metadata.name === "bad") throw new Error("cannot be used");
+    return { name: metadata.name, letter: metadata.name.slice(0, 1) };
+  };
+  const indexes = { letter: ({ letter }: Lettered) => [letter] };
+  const reflector = new Reflector({ ...options, log, project, indexes });
+  reflector.onChange((key) => {
+    seen.reported.push(key);
+    throw new Error("a handler that fails");
+  });
+  assert.equal(reflector.isSynced, false);
+  return reflector;
+}
+
+function throughProxy(plane: ControlPlane, proxy: TcpProxy) {
   return plane.kubeConfig().at({ server: `https://127.0.0.1:${proxy.port}` });
 }

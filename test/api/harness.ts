@@ -8,6 +8,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
+import { auditFlags } from "./audit-log.ts";
 import { ON_ONE_PROCESSOR, partOf, RARELY_COLLECTING, withVariables } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
@@ -24,6 +25,8 @@ export interface ControlPlaneOptions {
   readonly durable?: boolean;
   /** With Berth's definitions, which are quicker to have from the start than to install. */
   readonly definitions?: boolean;
+  /** Its API server keeps what accounts of Berth ask for (audit-log.ts). */
+  readonly audited?: true;
   readonly apiServerFlags?: readonly string[];
 }
 
@@ -103,13 +106,18 @@ async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
     [...variables, partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
     join(folder, "kube-apiserver.log"),
   );
+  const auditLog = auditLogOf(folder);
   const urls = { url: `https://127.0.0.1:${secure}`, etcdUrl: `http://127.0.0.1:${client}` };
-  return new OwnControlPlane({ ...urls, ca, tokens }, folder, { etcd, apiServer });
+  return new OwnControlPlane({ ...urls, ca, auditLog, tokens }, folder, { etcd, apiServer });
 }
 
 /** Where the etcd of a control plane with that folder keeps its data. */
 export function dataOf(folder: string): string {
   return join(folder, "etcd");
+}
+
+function auditLogOf(folder: string): string {
+  return join(folder, "audit.log");
 }
 
 function etcdFlags(folder: string, client: number, peer: number): string[] {
@@ -148,6 +156,7 @@ function apiServerFlags(
     // nobody makes the default service account here
     "--disable-admission-plugins=ServiceAccount",
     "--delete-collection-workers=8",
+    ...(options.audited === true ? auditFlags(folder, auditLogOf(folder)) : []),
     ...(options.apiServerFlags ?? []),
   ];
 }

@@ -14,11 +14,11 @@ import { accountConfig, installPolicies } from "./accounts.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AuditLog, CERTIFICATES, rightsOf, UNUSED } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
-import { WEBHOOK_USER } from "./plane.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
 import { rehearse } from "./rolling-load.ts";
 import { CA_SECRET, RollingWebhook, SECRET, type SecretObject } from "./rolling-webhook.ts";
+import { openControlPlane } from "./shared-plane.ts";
 
 type Entry = Record<string, unknown> & { clientConfig: Record<string, unknown> };
 const PATHS = CONFIGURATIONS.map(({ plural }) => `/apis/admissionregistration.k8s.io/v1/${plural}`);
@@ -26,19 +26,17 @@ const NAME = "berth-webhook.berth-system.svc";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the account that makes certificates", () => {
-    const audit = new AuditLog();
+    let audit: AuditLog;
     const clock = createClock();
     const connections: Connection[] = [];
-    let plane: OwnControlPlane;
+    let plane: ControlPlane;
     let webhook: RollingWebhook;
     let old: { readonly authority: string; readonly leaf: string };
 
     before(async () => {
-      plane = await startControlPlane({
-        users: [WEBHOOK_USER],
-        apiServerFlags: audit.flags,
-        definitions: true,
-      });
+      plane = await openControlPlane([WEBHOOK_USER]);
+      audit = new AuditLog(plane);
+      await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), [NAMESPACE]);
       webhook = await RollingWebhook.install(plane, { count: 1 });
       await installPolicies(plane.connect());
@@ -47,7 +45,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const connection of connections) connection.close();
       await webhook?.close();
       await plane?.close();
-      audit.remove();
     });
 
     const encoded = (text: string) => Buffer.from(text).toString("base64");

@@ -9,7 +9,7 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
 /** The API server keeps whole seconds. */
 const TIMINGS = { durationMs: 3_000, renewDeadlineMs: 1_500, retryMs: 200 };
@@ -42,9 +42,9 @@ class Candidate {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("a lease of a real API server", () => {
-    let plane: OwnControlPlane;
+    let plane: StoppablePlane;
     before(async () => {
-      plane = await startControlPlane();
+      plane = await openControlPlane();
     });
     after(() => plane?.close());
 
@@ -78,12 +78,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const leader = candidate("lost", "one");
       try {
         await eventually("a leader", () => leader.leads || undefined);
-        plane.apiServer.pause();
+        await plane.apiServer.pause();
         await eventually("it steps down", () => !leader.leads || undefined, 3_000);
-        plane.apiServer.resume();
+        await plane.apiServer.resume();
         await eventually("it leads again", () => (leader.leads && leader.terms === 2) || undefined, 20_000);
       } finally {
-        plane.apiServer.resume();
+        await plane.apiServer.resume();
         await leader.stop();
       }
     });

@@ -11,12 +11,10 @@ import { eventually } from "../support/eventually.ts";
 import { pod } from "../support/objects.ts";
 import { install, installPolicies, manifestsOf, resourceOfManifest } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import type { ControlPlane } from "./plane.ts";
+import { KUBELET, openControlPlane } from "./shared-plane.ts";
 
-const KUBELET = { name: "system:node:node-a", groups: ["system:nodes", "system:authenticated"] };
-/** As on kubeadm's API servers, besides what a test's has. */
-const REAL = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"];
 const POLICY = "mirrors.pods.berth.dev";
 const FORGED = {
   "berth.dev/claim": "mysql-0",
@@ -26,13 +24,14 @@ const FORGED = {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("mirror pods, made by a kubelet", () => {
-    let plane: OwnControlPlane;
+    let plane: ControlPlane;
     let kubelet: Connection;
     let node: KubeItem;
 
     before(async () => {
-      plane = await startControlPlane({ users: [KUBELET], apiServerFlags: REAL, definitions: true });
+      plane = await openControlPlane([KUBELET]);
       const admin = plane.connect();
+      await installDefinitions(admin);
       await makeNamespaces(admin, ["shop", "berth-system"]);
       await installPolicies(admin);
       const nodes = new Client(admin, NODES);

@@ -5,12 +5,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { globalSetup as makePrograms } from "../support/programs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { dataOf, type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { Baseline } from "./plane-baseline.ts";
 import { keepTemplate, TEMPLATE_VARIABLE } from "./plane-template.ts";
-import { type Offer, PLANES_VARIABLE, SHARED_USERS } from "./shared-plane.ts";
+import { type Done, type Offer, type Order, PLANES_VARIABLE, SHARED_OPTIONS } from "./shared-plane.ts";
 
 interface Ready {
   readonly plane: OwnControlPlane;
@@ -69,11 +70,16 @@ class PlanePool {
     this.#sockets.add(socket);
     socket.on("error", () => {}); // the end is told by close
     const closed = once(socket, "close");
-    socket.resume();
+    const orders = createInterface({ input: socket });
     try {
       const ready = (await this.#firstFree()) ?? (await this.#start());
+      let last = Promise.resolve();
+      orders.on("line", (line) => {
+        last = last.then(async () => say(socket, await done(ready, JSON.parse(line) as Order)));
+      });
       say(socket, { access: ready.plane.access });
       await closed;
+      await last;
       await this.#takeBack(ready);
     } catch (error) {
       say(socket, { error: String(error) });
@@ -104,7 +110,7 @@ class PlanePool {
   }
 
   async #start(): Promise<Ready> {
-    const plane = await startControlPlane({ users: SHARED_USERS, definitions: true });
+    const plane = await startControlPlane({ ...SHARED_OPTIONS, definitions: true });
     this.#all.add(plane);
     return { plane, baseline: await Baseline.take(plane) };
   }
@@ -115,6 +121,10 @@ class PlanePool {
   }
 
   async #takeBack(ready: Ready): Promise<void> {
+    for (const part of [ready.plane.etcd, ready.plane.apiServer]) {
+      if (!part.running) return await this.#discard(ready.plane);
+      part.resume();
+    }
     // whoever was killed with the test may have had a last write under way
     for (let tries = 0; tries < 3; tries++) {
       const result = await ready.baseline.restore().catch(String);
@@ -122,14 +132,35 @@ class PlanePool {
         this.#rest(ready);
         return;
       }
-      if (result !== "written to") break;
     }
     await this.#discard(ready.plane);
   }
 }
 
-function say(socket: Socket, offer: Offer): void {
-  if (!socket.destroyed) socket.write(`${JSON.stringify(offer)}\n`);
+/** What became of it. */
+async function done({ plane, baseline }: Ready, order: Order): Promise<Done> {
+  try {
+    switch (order.act) {
+      case "start":
+        await plane.start();
+        break;
+      case "undefine":
+        await baseline.undefine();
+        break;
+      case "stop":
+        await plane[order.part].stop(order.signal);
+        break;
+      default:
+        plane[order.part][order.act]();
+    }
+    return { done: true };
+  } catch (error) {
+    return { error: String(error) };
+  }
+}
+
+function say(socket: Socket, said: Offer | Done): void {
+  if (!socket.destroyed) socket.write(`${JSON.stringify(said)}\n`);
 }
 
 let pool: PlanePool | undefined;

@@ -28,6 +28,8 @@ export interface PlaneAccess {
   readonly etcdUrl: string;
   /** PEM of the authority that signed the API server's certificate. */
   readonly ca: string;
+  /** What is asked by accounts of Berth, where the API server keeps that. */
+  readonly auditLog: string;
   /** user name -> token */
   readonly tokens: Readonly<Record<string, string>>;
 }
@@ -37,6 +39,7 @@ export class ControlPlane {
   readonly url: string;
   readonly etcdUrl: string;
   readonly ca: string;
+  readonly auditLog: string;
   readonly folder: string;
   readonly #tokens: Readonly<Record<string, string>>;
   readonly #connections: Connection[] = [];
@@ -45,12 +48,14 @@ export class ControlPlane {
     this.url = access.url;
     this.etcdUrl = access.etcdUrl;
     this.ca = access.ca;
+    this.auditLog = access.auditLog;
     this.folder = folder;
     this.#tokens = access.tokens;
   }
 
   get access(): PlaneAccess {
-    return { url: this.url, etcdUrl: this.etcdUrl, ca: this.ca, tokens: this.#tokens };
+    const { url, etcdUrl, ca, auditLog } = this;
+    return { url, etcdUrl, ca, auditLog, tokens: this.#tokens };
   }
 
   /** How that user reaches the API server. */

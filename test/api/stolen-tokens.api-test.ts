@@ -11,12 +11,9 @@ import { createClock } from "../../system/clock.ts";
 import { pod } from "../support/objects.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
-
-const KUBELET = { name: "system:node:node-a", groups: ["system:nodes", "system:authenticated"] };
-/** As on kubeadm's API servers, besides what a test's has. */
-const REAL = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"];
+import { installDefinitions, makeNamespaces } from "./crds.ts";
+import type { ControlPlane } from "./plane.ts";
+import { KUBELET, openControlPlane } from "./shared-plane.ts";
 
 const BERTH = "/apis/berth.dev/v1alpha1";
 const OWN = "/api/v1/namespaces/berth-system";
@@ -73,12 +70,13 @@ const MORE_RIGHTS: readonly Call[] = [
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("stolen credentials", () => {
     const stolen: Connection[] = [];
-    let plane: OwnControlPlane;
+    let plane: ControlPlane;
     let admin: Connection;
 
     before(async () => {
-      plane = await startControlPlane({ users: [KUBELET], apiServerFlags: REAL, definitions: true });
+      plane = await openControlPlane([KUBELET]);
       admin = plane.connect();
+      await installDefinitions(admin);
       await makeNamespaces(admin, ["shop"]);
       await installAccounts(admin);
       for (const name of ["node-a", "node-b"]) await new Client(admin, NODES).create({ name }, {});

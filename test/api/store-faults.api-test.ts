@@ -17,14 +17,15 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type OwnControlPlane, startControlPlane } from "./harness.ts";
+import type { ControlPlane } from "./plane.ts";
 import { requestCounts } from "./request-counts.ts";
+import { openUndefinedPlane, type StoppablePlane } from "./shared-plane.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("what a real API server does to the store", () => {
-    let plane: OwnControlPlane;
+    let plane: StoppablePlane;
     before(async () => {
-      plane = await startControlPlane({ authorization: "RBAC", users: [{ name: "guest", groups: [] }] });
+      plane = await openUndefinedPlane([{ name: "nobody", groups: [] }]);
     });
     after(() => plane?.close());
 
@@ -52,9 +53,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), SAMPLE_NAMESPACES);
       await fails(
-        open("guest").create("pool", poolOf("db")),
+        open("nobody").create("pool", poolOf("db")),
         "STORE_READ_ONLY",
-        /create ippools db with 403: .*User "guest" cannot create resource "ippools".*; check roles/,
+        /create ippools db with 403: .*User "nobody" cannot create resource "ippools".*; check roles/,
       );
     });
 
@@ -147,13 +148,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("does not answer, is gone, and comes back", async () => {
       const store = open();
       const made = await store.create("reservation", reservationOf(nth(1)));
-      plane.apiServer.pause();
+      await plane.apiServer.pause();
       await fails(
         store.get("reservation", nth(1)),
         "TIMED_OUT",
         /the API server at https:\/\/127.0.0.1:\d+ does not answer/,
       );
-      plane.apiServer.resume();
+      await plane.apiServer.resume();
       assert.deepEqual(await store.get("reservation", nth(1)), made.stored);
       await plane.apiServer.stop("SIGKILL");
       const words = /the API server at https:\/\/127.0.0.1:\d+ cannot be reached: connect ECONNREFUSED/;
@@ -181,7 +182,7 @@ const CONDITION = JSON.stringify({
   },
 });
 
-async function kubectl(plane: OwnControlPlane, ...args: readonly string[]): Promise<string> {
+async function kubectl(plane: ControlPlane, ...args: readonly string[]): Promise<string> {
   const { rc, stdout, stderr } = await plane.kubectl(args);
   assert.equal(rc, 0, stderr);
   return stdout;
