@@ -6,13 +6,14 @@ import { NODE_GRACE_MS } from "../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs } from "../support/fixtures.ts";
+import { isFull } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BinderCluster, NAMESPACE, type Replica, type ReplicaOptions } from "./binder-cluster.ts";
 import { type RequestCounts, requestCounts, settledCounts } from "./request-counts.ts";
 import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
 const TOKEN = "tokenofapodthatthereisnone";
-const MANY = 200;
+const MANY = isFull ? 200 : 40;
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the binder, beside a real API server", () => {

@@ -44,18 +44,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("end while their agent is away, and their blocks come back", async () => {
       const n1 = cluster.node("n1");
       await cluster.makePool("away", {
-        ranges: [{ cidr: "10.23.0.0/28" }],
+        ranges: [{ cidr: "10.23.0.0/29" }],
         blockSize: { ipv4: 32 },
         default: true,
         cooldown: "1s",
       });
-      const boxes = await cluster.upAll(n1, 14);
-      await cluster.untilOwned({ n1: 14 });
+      const boxes = await cluster.upAll(n1, 6);
+      await cluster.untilOwned({ n1: 6 });
       await n1.stop("SIGKILL");
       for (const box of boxes) await cluster.down(box);
       await n1.start();
-      await cluster.upAll(cluster.node("n2"), 14);
-      await cluster.untilOwned({ n2: 14 });
+      await cluster.upAll(cluster.node("n2"), 6);
+      await cluster.untilOwned({ n2: 6 });
     });
 
     it("are served while the blocks last without an API server, by an agent that starts then, too", async () => {
@@ -67,7 +67,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         cooldown: "0s",
       });
       await cluster.untilOwned({ n1: 2, n2: 2 });
-      const pods = await Promise.all(Array.from({ length: 40 }, () => cluster.pod(n1)));
+      const pods = await Promise.all(Array.from({ length: 16 }, () => cluster.pod(n1)));
       const first = await cluster.up(pods.pop() ?? assert.fail());
       await cluster.plane.apiServer.stop("SIGKILL");
       const up = async (pod: PlainPod) => await cluster.tryUp(pod);
@@ -75,7 +75,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await n1.stop("SIGKILL");
       await n1.serve();
       const annotated = { conf: { runtimeConfig: { "io.kubernetes.cri.pod-annotations": {} } } };
-      const [words, unknown] = await untilRefused(n1, pods.splice(0, 14), annotated);
+      const [words, unknown] = await untilRefused(n1, pods.splice(0, 7), annotated);
       console.log(`${unknown.length} that nobody counts, and then: ${words}`);
       assert.match(words, /^11 /);
       for (const box of unknown) await cluster.end(box);
