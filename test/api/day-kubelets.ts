@@ -4,14 +4,18 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { messageOf } from "../../allocator/base/errors.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { type KubeItem, PODS } from "../../kube/api/resource.ts";
+import { Reflector } from "../../kube/watch/reflector.ts";
+import { createClock } from "../../system/clock.ts";
+import { createRandom } from "../../system/random.ts";
 import { sandbox } from "./agent-cluster.ts";
 import type { AgentNode } from "./agent-node.ts";
-import { forceDelete, hasEnded, listed, merge } from "./day-calls.ts";
+import { forceDelete, hasEnded, merge } from "./day-calls.ts";
 import { ENDS, FAILS, type Json, KEEPS, NAMESPACE_OF_DAY } from "./day-objects.ts";
 
-/** It looks again after this, and after as long as the last look took: many pods make a long list. */
+/** It looks again after this at what its watch has told it. */
 const LOOK_MS = 250;
 /** A sandbox that could not be made is tried again after this. */
 const AGAIN_MS = 1_000;
@@ -48,6 +52,8 @@ export class DayKubelet {
   readonly #said = new Map<string, string>(); // pod -> why it has no sandbox
   readonly #tried = new Map<string, number>(); // uid -> when its last ADD failed, monotonic
   readonly #expected: DayBook;
+  /** Of the node, as kubelets have them. */
+  readonly #pods: Reflector<KubeItem>;
   #calls = 0;
   #count = 0;
   #off = false;
@@ -57,6 +63,11 @@ export class DayKubelet {
     this.#connection = connection;
     this.#node = node;
     this.#expected = expected;
+    this.#pods = new Reflector({
+      ...{ connection, resource: PODS, project: (item: KubeItem) => item },
+      selection: { namespace: NAMESPACE_OF_DAY, fieldSelector: `spec.nodeName=${node.name}` },
+      ...{ clock: createClock(), random: createRandom(), log: noopLogger },
+    });
     this.#running = this.#run();
   }
 
@@ -97,20 +108,18 @@ export class DayKubelet {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
+    const watching = this.#pods.run(signal);
     while (!signal.aborted) {
-      const began = performance.now();
       this.#said.delete(LOOK);
-      if (!this.#off) await this.#look().catch((error: unknown) => this.#said.set(LOOK, messageOf(error)));
-      const took = performance.now() - began;
-      await pause(LOOK_MS + took, undefined, { signal }).catch(() => {});
+      if (!this.#off && this.#pods.isSynced) this.#look();
+      await pause(LOOK_MS, undefined, { signal }).catch(() => {});
     }
+    await watching;
     while (this.#busy.size > 0) await pause(50);
   }
 
-  async #look(): Promise<void> {
-    // from the API server's watch cache, as kubelets have it
-    const selection = { fieldSelector: `spec.nodeName=${this.#node.name}`, resourceVersion: "0" };
-    const items = await listed(this.#connection, PODS, selection);
+  #look(): void {
+    const items = [...this.#pods.all()].map(([, item]) => item);
     const there = new Set(items.map(({ metadata }) => metadata.uid));
     for (const [uid, box] of this.#boxes) {
       if (!there.has(uid)) this.#begin(uid, () => this.#down({ name: "gone", uid }, box));

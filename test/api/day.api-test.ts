@@ -18,7 +18,7 @@ import { haveControllersOrSkip } from "./kubernetes-controllers.ts";
 const SEED = Number(process.env["BERTH_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 /** 1: some 40 pods at a time. */
 const SCALE = Number(process.env["BERTH_DAY_SCALE"] ?? (isFull ? 12 : 1));
-const SECONDS = Number(process.env["BERTH_DAY_SECONDS"] ?? (isFull ? 600 : 15));
+const SECONDS = Number(process.env["BERTH_DAY_SECONDS"] ?? (isFull ? 600 : 6));
 /** It is given up when nothing has changed for so long; controllers that were refused again and again wait for minutes. */
 const STILL_MS = 600_000;
 /** Kubernetes itself may be longer about it than anybody waits. */
