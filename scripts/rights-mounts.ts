@@ -8,7 +8,10 @@ const AGENT: Volumes = {
     "`/run/berth` of the node",
     "the socket that the plugin calls, and what the plugin leaves there for an agent that is away",
   ],
-  data: ["`agent.dataDir` of the node", "the journal: which sandbox has which addresses; what V8 has compiled of the agent"],
+  data: [
+    "`agent.dataDir` of the node",
+    "the journal: which sandbox has which addresses; what V8 has compiled of the agent",
+  ],
   netns: ["`agent.netnsDir` of the node", "whether a sandbox's network namespace is still there"],
   "cni-results": [
     "`/var/lib/cni` of the node",

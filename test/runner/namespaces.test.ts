@@ -130,7 +130,9 @@ describe("namespaces of a run", () => {
     assert.deepEqual([passed, complaints, failures], [1, [], []]);
     const seen = readFileSync(join(folder, "written"), "utf8").split(" ");
     // this repository may be below /tmp itself, and so may the home of whoever runs this
-    const kept = pathsToKeep({ ...process.env, EXAMPLE: folder }, [ROOT]).kept.map((path) => path.split("/")[2]);
+    const kept = pathsToKeep({ ...process.env, EXAMPLE: folder }, [ROOT]).kept.map(
+      (path) => path.split("/")[2],
+    );
     assert.deepEqual(seen.sort(), [...new Set(kept)].sort());
   });
 
