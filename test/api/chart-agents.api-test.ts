@@ -77,7 +77,9 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("are beside the webhook in one of the chart up to 0.1", async () => {
-      await mustHelm(["install", UNCHECKED, ...RELEASE, earlierChart(plane.folder), "--create-namespace"], { plane });
+      await mustHelm(["install", UNCHECKED, ...RELEASE, earlierChart(plane.folder), "--create-namespace"], {
+        plane,
+      });
       assert.deepEqual(await places(), allIn("berth-system"));
     });
 
@@ -92,7 +94,9 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("move when it is upgraded and nothing is said, to a namespace that lets them be what they are", async () => {
-      const said = await mustHelm(["upgrade", UNCHECKED, ...RELEASE, CHART, "--reset-then-reuse-values"], { plane });
+      const said = await mustHelm(["upgrade", UNCHECKED, ...RELEASE, CHART, "--reset-then-reuse-values"], {
+        plane,
+      });
       assert.deepEqual(await places(), allIn(AGENTS));
       const made = (await get(plane, `/api/v1/namespaces/${AGENTS}`)) ?? assert.fail("no namespace");
       const { labels } = made.metadata as { labels?: Readonly<Record<string, string>> };
@@ -120,7 +124,16 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
       it(`come with word of what is to do in ${what}`, async () => {
         const notes = async (where: string, values: Values) =>
           await mustHelm(
-            ["install", UNCHECKED, "tried", CHART, "--namespace", where, "--dry-run=client", "--take-ownership"],
+            [
+              "install",
+              UNCHECKED,
+              "tried",
+              CHART,
+              "--namespace",
+              where,
+              "--dry-run=client",
+              "--take-ownership",
+            ],
             { values, plane },
           );
         assert.match(await notes(namespace, { agent }), words);
