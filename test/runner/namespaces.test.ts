@@ -63,7 +63,8 @@ describe("namespaces of a run", () => {
   async function runOf(source: string, more: NodeJS.ProcessEnv = {}) {
     writeFileSync(join(examples, "a.test.ts"), source);
     // what node's runner tells the processes that it starts would make ours one of them
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    // and the report of the run that this test is in may be below /tmp
+    const { NODE_TEST_CONTEXT: _, BERTH_EXITS: __, ...env } = process.env;
     const run = new SuiteRun("example", { ...env, ...more, BERTH_REPORT: folder }, { output: "ignore" });
     const files = [relative(ROOT, join(examples, "a.test.ts"))];
     await run.pass({ group: { name: "host", files, isolation: "process" }, files, runs: 1 });
