@@ -175,6 +175,10 @@ describe("berthctl explain", () => {
     assert.equal(short.code, 1);
     assert.match(short.said, / refused +the set has 1 entry for 2 replicas; add entries or lower replicas$/);
     assert.equal((await of("10.20.0.71", [short.object])).code, 0, "it is there like that");
+    assert.match(
+      (await of("10.20.0.71", [short.object], { minReadySeconds: 5 })).said,
+      / refused +the set has 1 entry for 2 replicas;/,
+    );
     const rolling = { strategy: { rollingUpdate: { maxUnavailable: 0 } } };
     assert.match(
       (await of("10.20.0.71;10.20.0.72", [], rolling)).said,

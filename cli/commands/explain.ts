@@ -10,6 +10,7 @@ import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { type KindFacts, kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
+import { isThereSo } from "../apply/unchanged-workload.ts";
 import { type Backend, namespaceFor } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
@@ -182,10 +183,11 @@ async function dryRunObject(
   }
   const rows = await forecast.of(object);
   const isNamed = kind === "Deployment" && metadata.name !== "";
-  const before = isNamed
+  const there = isNamed
     ? await ifAllowed(() => world.object(kind, metadata.namespace, metadata.name))
     : undefined;
-  const known = { view: forecast.view, place, before, ...(dialects === undefined ? {} : { dialects }) };
+  const isThere = there !== undefined && isThereSo(object, there, place);
+  const known = { view: forecast.view, place, isThere, ...(dialects === undefined ? {} : { dialects }) };
   const beside = judgeBeside(known, object, rows);
   if (isRefusal(beside)) {
     const isRefused = rows.some(({ outcome }) => isRefusal(outcome));

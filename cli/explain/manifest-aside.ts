@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What admission says of a pod beside what it reserves: of MAC addresses, interfaces, and keys that it does not read.
 
-import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { macsAside } from "../../allocator/demand/own-macs.ts";
@@ -22,18 +21,18 @@ interface Known {
   readonly view: RecordReader;
   readonly dialects?: Dialects;
   readonly place: Backend["place"];
-  /** The object as it is there; absent: it is not, or this user may not read it. */
-  readonly before?: KubeObject | undefined;
+  /** The object is there like that, as far as this user may read it: what it asks for was judged when it was made. */
+  readonly isThere: boolean;
 }
 
 /** Warnings, or a refusal; `rows` are what the object's pods would get. */
 export function judgeBeside(
-  { view, dialects, place, before }: Known,
+  { view, dialects, place, isThere }: Known,
   object: KubeObject,
   rows: readonly DryRunner[],
 ): readonly string[] | Refusal {
   if (rows.length === 0 || !hasPods(object)) return [];
-  const enough = judgeEntries(object, before, rows);
+  const enough = isThere ? [] : judgeEntries(object, rows);
   if (isRefusal(enough)) return enough;
   const isPod = object.kind === "Pod";
   const annotations = isPod ? object.metadata.annotations : templateAnnotations(object);
@@ -52,22 +51,13 @@ export function judgeBeside(
   ];
 }
 
-/** Whether the list of a Deployment has an entry for every pod that may live at once; of one that is there so already nothing is said. */
-function judgeEntries(
-  object: KubeObject,
-  before: KubeObject | undefined,
-  rows: readonly DryRunner[],
-): readonly string[] | Refusal {
+/** Whether the list of a Deployment has an entry for every pod that may live at once. */
+function judgeEntries(object: KubeObject, rows: readonly DryRunner[]): readonly string[] | Refusal {
   const [first] = rows;
   const entries = first?.request.entries;
   const isJudged = object.kind === "Deployment" && entries !== undefined && rows.length === entries.length;
   if (!isJudged || rows.some(({ outcome }) => isRefusal(outcome))) return [];
-  const { replicas } = workloadState(object);
-  const isThere =
-    before !== undefined &&
-    workloadState(before).replicas === replicas &&
-    isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object));
-  return isThere ? [] : checkRollout(object, replicas, entries.length);
+  return checkRollout(object, workloadState(object).replicas, entries.length);
 }
 
 function hasPods(object: KubeObject): boolean {

@@ -22,7 +22,7 @@ const MIB = 1024 * 1024;
 const ALLOWANCE = { floor: 0.25 * MIB, factor: 1.5, most: 4 * MIB } as const;
 
 /** Lists and maps of Kubernetes that Berth never reads, and that are the most of an object: they are not decoded. */
-const UNREAD: readonly string[] = [
+export const UNREAD: readonly string[] = [
   "managedFields",
   "containers",
   "initContainers",
