@@ -11,6 +11,7 @@ import { createRandom } from "../../system/random.ts";
 import { claimRecord, NOW, poolRecord, reservationsOf } from "../../test/support/fixtures.ts";
 import { type Json, pod } from "../../test/support/objects.ts";
 import type { Backend } from "../backend/backend.ts";
+import { diagnosePod } from "./pod-diagnosis.ts";
 import { factsOfPod } from "./pod-facts.ts";
 
 function object(json: Json): KubeObject {
@@ -60,5 +61,42 @@ describe("a pod that is not scheduled", () => {
       await store.close();
       database.close();
     }
+  });
+});
+
+describe("a pod whose namespace has a default in another system's words", () => {
+  async function told(pool: string): Promise<string> {
+    const database = openDatabase(":memory:");
+    const given = { clock: createClock(), random: createRandom(), log: noopLogger };
+    const store = openSqliteStore(database, given);
+    await store.create("pool", poolRecord("db", "10.20.0.0/24"));
+    const up = { ...pod("web"), status: { phase: "Running", podIPs: [{ ip: "192.168.0.5" }] } };
+    const annotations = { "cni.projectcalico.org/ipv4pools": `["${pool}"]` };
+    const world = {
+      object: async (kind: string) => (kind === "Pod" ? object(up) : undefined),
+      namespace: async (name: string) => ({
+        name,
+        labels: { "berth.dev/admission": "enabled" },
+        annotations,
+      }),
+      objects: async () => [],
+      async *each() {},
+    };
+    try {
+      const backend = { place: "cluster", node: "", store, world } as unknown as Backend;
+      const facts = await factsOfPod(backend, { namespace: "shop", name: "web" }, NOW);
+      return diagnosePod(object(up), facts ?? assert.fail()).words;
+    } finally {
+      await store.close();
+      database.close();
+    }
+  }
+
+  it("was left to that system where it names no pool of Berth's, and else was never reviewed", async () => {
+    assert.doesNotMatch(await told("default-ipv4"), /its namespace/);
+    assert.match(
+      await told("db"),
+      /; what its namespace says in cni\.projectcalico\.org\/ipv4pools was not asked/,
+    );
   });
 });

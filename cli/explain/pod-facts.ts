@@ -49,7 +49,7 @@ export interface PodFacts {
   readonly addresses: readonly AddressFacts[];
   /** The pod that has the claim or wants it. */
   readonly pod: KubeObject | undefined;
-  /** Without annotations and labels, if this user may not read it. */
+  /** With what of its annotations is for Berth; without annotations and labels, if this user may not read it. */
   readonly space: NamespaceState;
   /** The pod that the claim is bound to or held for, if it exists still. */
   readonly holder: KubeObject | undefined;
@@ -182,6 +182,7 @@ async function around(
       ? { verdict: { kind: "keep" as const } }
       : await futureOf(world, { claim, pools, own }, now);
   const nodeless = pod === undefined ? undefined : await nodelessOf(backend, pod, pools);
+  const space = (await ifAllowed(() => world.namespace(namespace), undefined)) ?? bareNamespace(namespace);
   return {
     place,
     now,
@@ -189,7 +190,7 @@ async function around(
     claim,
     addresses: addressFacts,
     pod,
-    space: (await ifAllowed(() => world.namespace(namespace), undefined)) ?? bareNamespace(namespace),
+    space: own(pod?.metadata.annotations ?? {}, space).namespace,
     holder,
     node,
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
