@@ -129,6 +129,16 @@ describe("what is said of a pod", () => {
       "runs with 10.20.0.70, which claim shop/mysql-0 gives to pod mysql-0 on node-a now: two pods may have one address, since the node of this one was fenced, or its claim released, while it ran",
       ["end this one: kubectl delete pod web-a -n shop"],
     ],
+    [
+      "an address that is kept for another pod, which is on no node yet",
+      podWith({ name: "web-a", node: "node-x", phase: "Running", podIPs: [{ ip: "10.20.0.70" }] }),
+      facts(
+        { ...bound, binding: bindingTo("mysql-0", "", { token: "t" }) },
+        { holder: podWith({ uid: "uid-of-mysql-0" }) },
+      ),
+      "runs with 10.20.0.70, which claim shop/mysql-0 keeps for pod mysql-0 now: two pods may have one address when that starts, since the node of this one was fenced, or its claim released, while it ran",
+      ["end this one: kubectl delete pod web-a -n shop"],
+    ],
   ] as const) {
     it(`is stuck: ${what}`, () => {
       assert.deepEqual(diagnosePod(pod, circumstances), { words, stuck: true, next });
@@ -170,6 +180,15 @@ describe("what is said of a pod", () => {
       podWith({ podIPs: [{ ip: "10.20.0.70" }] }),
       facts({ ...bound, binding: own }),
       "has its addresses",
+    ],
+    [
+      "being deleted, and its claim is the next pod's",
+      podWith({
+        ...{ name: "web-a", node: "node-x", phase: "Running", deleting: true },
+        podIPs: [{ ip: "10.20.0.70" }],
+      }),
+      facts(bound, { holder: podWith({ uid: "uid-of-mysql-0" }) }),
+      "is being deleted, and claim shop/mysql-0 with 10.20.0.70 is pod mysql-0's by now: its sandbox has ended, or its node was fenced, or its claim released, while it ran",
     ],
     [
       "being deleted, and nobody tells of a sandbox",

@@ -53,8 +53,18 @@ function givenToAnother(pod: KubeObject, { key, record }: Stored<"claim">): Diag
   const { namespace, name, uid } = pod.metadata;
   const has = confirmedByKubelet(record, pod);
   if (binding === undefined || ["", uid].includes(binding.podUID) || has.length === 0) return undefined;
+  const addresses = has.join(" and ");
+  // of a pod that is going this is the usual course: its status has the addresses for a moment longer than its sandbox
+  if (isDeleting(pod))
+    return ok(
+      `is being deleted, and claim ${key} with ${addresses} is pod ${binding.podName}'s by now: its sandbox has ended, or its node was fenced, or its claim released, while it ran`,
+    );
+  const whose =
+    binding.node === ""
+      ? `keeps for pod ${binding.podName} now: two pods may have one address when that starts`
+      : `gives to pod ${binding.podName} on ${binding.node} now: two pods may have one address`;
   return blocked(
-    `runs with ${has.join(" and ")}, which claim ${key} gives to pod ${binding.podName} on ${binding.node} now: two pods may have one address, since the node of this one was fenced, or its claim released, while it ran`,
+    `runs with ${addresses}, which claim ${key} ${whose}, since the node of this one was fenced, or its claim released, while it ran`,
     `end this one: kubectl delete pod ${name} -n ${namespace}`,
   );
 }
