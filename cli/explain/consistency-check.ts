@@ -35,7 +35,7 @@ const UNSEEN =
 const UNOPENED =
   "whether pools have nodes and namespaces was not looked at in full: this user may not list nodes and namespaces";
 const UNLOOKED =
-  "who needs claims was not looked at in full: this user may not list pods and StatefulSets, or read workloads";
+  "who needs claims was not looked at in full: this user may not list pods and StatefulSets, or read workloads and namespaces";
 
 /** What was compared, and what is wrong with it. */
 export interface CheckResult {
@@ -116,12 +116,12 @@ async function findAround(
   const parts = isCluster ? await missingParts(backend.world) : [];
   const fenced = isCluster ? await fencedAndReady(backend.world) : [];
   const unlooked = [
-    ...([idle, lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
+    ...(idle?.isPart !== false || [lacking, claimless].includes(undefined) ? [UNLOOKED] : []),
     ...(others.isPart || shared === undefined || fenced === undefined ? [UNSEEN] : []),
     ...(forNobody.isPart ? [UNOPENED] : []),
   ];
   const found = [
-    ...[parts, fenced, idle, lacking, claimless, survey?.vain],
+    ...[parts, fenced, idle?.findings, lacking, claimless, survey?.vain],
     ...[forNobody.findings, others.findings, shared],
   ];
   return { findings: found.flatMap((some) => some ?? []), unlooked: unlooked.join("; ") };

@@ -67,9 +67,9 @@ describe("a container of hosts that share an etcd", () => {
       const world = { ...backend.world, pod: async () => undefined };
       const etcd: Backend = { ...backend, place: "etcd", node: "", world };
       const claims = await backend.claims();
-      const found = await unneeded({ pools: [], claims, pods: [], now: data.clock.now() }, etcd);
+      const { findings } = await unneeded({ pools: [], claims, pods: [], now: data.clock.now() }, etcd);
       assert.match(
-        found?.[0]?.message ?? "",
+        findings[0]?.message ?? "",
         /^claim \S+ \(container e3f0c1d2a4b5, eth0\) holds 10\.20\.0\.70, which nobody needs: container e3f0c1d2a4b5 is gone or has ended; host host-a has not said/,
       );
       const [stored] = claims;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { BerthError } from "../../allocator/base/errors.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import {
   addrs,
@@ -14,6 +15,7 @@ import { pod, workload } from "../../test/support/objects.ts";
 import { allOf } from "../backend/embedded-backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { Folder } from "../testing/folder.ts";
+import { nodesOnce } from "./nodes-once.ts";
 import { surveyPods } from "./pod-survey.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
@@ -162,8 +164,8 @@ async function unneededIn(t: TestContext, dialects: string, objects: readonly un
     const claims = await backend.claims();
     const pools = await allOf(backend.store, "pool");
     const records = { pools, claims, pods, now: data.clock.now() };
-    const found = await unneeded(records, { ...backend, place: "cluster" });
-    return found?.map(({ subject }) => subject);
+    const { findings } = await unneeded(records, { ...backend, place: "cluster" });
+    return findings.map(({ subject }) => subject);
   });
 }
 
@@ -182,5 +184,29 @@ describe("berthctl check of an entry of a list", () => {
   it("finds none that Berth answers", async (t) => {
     assert.deepEqual(await unneededIn(t, "calico=own", [asking("10.20.0.70")]), []);
     assert.deepEqual(await unneededIn(t, "calico=all", [asking("192.168.5.5")]), []);
+  });
+
+  it("finds the others where this user may not read namespaces, and says that it is not all", async (t) => {
+    const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };
+    const slot = claimRecord({
+      ...{ ...ENDED, name: "web-slot-0", nonce: "n2", identity, retention: RELEASING },
+      addresses: addrs("10.20.0.71"),
+    });
+    const claims = [LEAKED, slot];
+    const data = await Folder.of(t, {
+      ...{ pools: [DB_POOL], claims, reservations: claims.flatMap((one) => reservationsOf(one)) },
+      objects: [workload("Deployment", "web", { annotations: { "berth.dev/ips": "10.20.0.71" } })],
+    });
+    data.clock.advance(200_000);
+    const seen = await withBackend(data.context(), "read", async (backend) => {
+      const refuse = () => Promise.reject(new BerthError("STORE_READ_ONLY", "may not read namespaces"));
+      const world = { ...nodesOnce(backend.world), namespace: refuse };
+      const records = { pools: [], claims: await backend.claims(), pods: [], now: data.clock.now() };
+      return await unneeded(records, { ...backend, world, place: "cluster" });
+    });
+    assert.deepEqual(
+      [seen.findings.map(({ subject }) => subject), seen.isPart],
+      [["shop/c-0123456789ab"], true],
+    );
   });
 });

@@ -31,7 +31,7 @@ interface Sources extends Pick<Objects, "pod" | "workload" | "namespace"> {
 /**
  * Claims that hold addresses and that nobody needs: no pod that lives, no place that a living workload wants, no retention,
  * no person. A rule of its own, simpler than the one by which they are released: it is to find what that one
- * forgets. Undefined: workloads may not be read by this user.
+ * forgets. `isPart`: this user may not read the workloads, or the namespaces of all claims.
  */
 export async function unneeded(
   {
@@ -46,10 +46,10 @@ export async function unneeded(
     readonly now: number;
   },
   backend: Backend,
-): Promise<readonly Finding[] | undefined> {
+): Promise<{ readonly findings: readonly Finding[]; readonly isPart: boolean }> {
   const suspects = claims.filter((claim) => isCandidate(claim, now));
-  if (suspects.length === 0) return [];
-  return await ifAllowed(async () => {
+  if (suspects.length === 0) return { findings: [], isPart: false };
+  const seen = await ifAllowed(async () => {
     const { world, place } = backend;
     const own = await ownIn(pools, backend);
     const first = await unneededOf(suspects, listedIn(pods, world, own));
@@ -60,9 +60,11 @@ export async function unneeded(
       workload: (ref) => world.workload(ref),
       namespace: (name) => world.namespace(name),
     };
-    const left = await unneededOf(await again(first, backend), live);
-    return left.map(({ record }) => found(record, place));
+    const { left, isPart } = await unneededOf(await again(first.left, backend), live);
+    const findings = left.map(({ record }) => found(record, place));
+    return { findings, isPart: first.isPart || isPart };
   });
+  return seen ?? { findings: [], isPart: true };
 }
 
 /** By the chart's value, as the webhook goes by it; where that is not known, whatever is asked for is for Berth. */
@@ -105,10 +107,18 @@ function listedIn(survey: readonly SurveyedPod[], world: Objects, own: OwnReader
   };
 }
 
-async function unneededOf(claims: readonly Stored<"claim">[], sources: Sources): Promise<Stored<"claim">[]> {
+async function unneededOf(
+  claims: readonly Stored<"claim">[],
+  sources: Sources,
+): Promise<{ readonly left: readonly Stored<"claim">[]; readonly isPart: boolean }> {
   const left: Stored<"claim">[] = [];
-  for (const claim of claims) if (!(await isNeeded(claim.record, sources))) left.push(claim);
-  return left;
+  let isPart = false;
+  for (const claim of claims) {
+    const isIts = await isNeeded(claim.record, sources);
+    if (isIts === "unseen") isPart = true;
+    else if (!isIts) left.push(claim);
+  }
+  return { left, isPart };
 }
 
 async function again(claims: readonly Stored<"claim">[], { store }: Backend): Promise<Stored<"claim">[]> {
@@ -120,7 +130,10 @@ async function again(claims: readonly Stored<"claim">[], { store }: Backend): Pr
   return unchanged;
 }
 
-async function isNeeded(claim: Claim, sources: Sources): Promise<boolean> {
+/** `unseen`: its workload wants the place, and whether its template asks Berth this user may not know. */
+type Need = boolean | "unseen";
+
+async function isNeeded(claim: Claim, sources: Sources): Promise<Need> {
   const { namespace, name, binding } = claim;
   const podName = binding?.podName ?? "";
   const pod = await sources.pod(namespace, podName === "" ? name : podName);
@@ -138,7 +151,7 @@ function hasAnother(pod: PodState | undefined, claim: string): boolean {
 }
 
 /** By the workload that the claim is an ordinal, an index or a slot of; of what cannot be known nothing is said. */
-async function isWanted(claim: Claim, pod: PodState | undefined, sources: Sources): Promise<boolean> {
+async function isWanted(claim: Claim, pod: PodState | undefined, sources: Sources): Promise<Need> {
   const { namespace, name, identity, retention } = claim;
   const { apiVersion, kind, ordinal, slot } = identity;
   const isPlace = slot !== undefined || (ordinal !== undefined && name === `${identity.name}-${ordinal}`);
@@ -147,8 +160,10 @@ async function isWanted(claim: Claim, pod: PodState | undefined, sources: Source
   if (owner === "unknown") return true;
   if (owner === "never admitted") return retention.whenScaled === "Retain";
   const state = owner === undefined ? "deleted" : neededBy(owner, identity);
-  const isNeeded = owner !== undefined && state === "needed";
-  if (isNeeded && !(await isGivenUp(claim, pod, { workload: owner, sources }))) return true;
+  const isPlaced = owner !== undefined && state === "needed";
+  const isGone = !isPlaced || (await isGivenUp(claim, pod, { workload: owner, sources }));
+  if (isGone === "unseen") return isGone;
+  if (!isGone) return true;
   return (state === "scaled" ? retention.whenScaled : retention.whenDeleted) === "Retain";
 }
 
@@ -157,9 +172,11 @@ async function isGivenUp(
   claim: Claim,
   pod: PodState | undefined,
   { workload, sources }: { readonly workload: WorkloadState; readonly sources: Sources },
-): Promise<boolean> {
-  const { own } = sources;
-  const template = { workload, namespace: await namespaceOf(sources, claim.namespace), own };
+): Promise<boolean | "unseen"> {
+  if (claim.identity.slot === undefined && pod === undefined) return false;
+  const namespace = await ifAllowed(() => namespaceOf(sources, claim.namespace));
+  if (namespace === undefined) return "unseen";
+  const template = { workload, namespace, own: sources.own };
   return isEntryDeclined(claim, template) || (pod !== undefined && isDeclined(claim, pod, template));
 }
 
