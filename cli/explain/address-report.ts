@@ -30,7 +30,7 @@ import { timeOf } from "../terminal/output.ts";
  * - `in-node-cidr`: of a CIDR that is a node's as a whole. `for-nodes`: the pool is for such CIDRs, and no node has this one.
  * - `in-block`: a node has it for pods that need no fixed address. `block-cooling`: that node has given the block back.
  * - `block-returned`: that node has given back this address of it, for such pods of any node, and none has it yet.
- * - `free`: for anyone. `reserved`: free, and given by explicit request only.
+ * - `free`: nobody has it, whoever its pool is for. `reserved`: free, and given by explicit request only.
  * - `unread`: what is stored of it cannot be read. It is taken, for nobody creates what is there.
  * - `unseen`: this user may not read whose it is.
  * - `in-use`: a node, this host, a Service or another CNI's pod has it, and not from Berth.
