@@ -49,6 +49,7 @@ describe("a network configuration that comes before the agent's", () => {
   });
 
   it("is the one in use where it is the first of all, and may be where another plugin comes before it", async () => {
+    await mkdir(join(folder, "03-folder.conf"));
     const [alone] = await warningsOf({ "05-a.conflist": LIST });
     assert.match(alone?.words ?? "", /, and is the one in use$/);
     const multus = { ...NET, type: "multus", clusterNetwork: "10-berth.conflist" };

@@ -23,7 +23,10 @@ interface Looked {
  * stays. Throws the errors of node:fs.
  */
 export async function warnOfEarlier({ name, folder, plugins, log }: Looked): Promise<void> {
-  const earlier = (await readdir(folder)).filter((one) => one < name && EXTENSIONS.has(extname(one)));
+  const entries = await readdir(folder, { withFileTypes: true });
+  // libcni passes folders over, whatever they are called
+  const files = entries.filter((one) => !one.isDirectory()).map((one) => one.name);
+  const earlier = files.filter((one) => one < name && EXTENSIONS.has(extname(one)));
   const [first, ...others] = earlier.sort();
   for (const one of [first, ...others]) {
     if (one === undefined) return;
