@@ -123,6 +123,16 @@ describe("what is said of a pod", () => {
       ["delete pod shop/mysql-0 and create it again"],
     ],
     [
+      "a claim of a further interface that is gone, of a pod that is up with another network's address",
+      podWith({
+        ...{ phase: "Running", podIPs: [{ ip: "192.168.0.5" }] },
+        annotations: { "berth.dev/claim": "mysql-0", "berth.dev/addresses": "10.30.0.51@net1" },
+      }),
+      facts(undefined),
+      "was admitted with claim mysql-0, which is gone; it runs, and cannot start again",
+      ["delete pod shop/mysql-0 and create it again"],
+    ],
+    [
       "an address that another pod has by its claim, since the node of this one was fenced",
       podWith({ name: "web-a", node: "node-x", phase: "Running", podIPs: [{ ip: "10.20.0.70" }] }),
       facts(bound, { holder: podWith({ uid: "uid-of-mysql-0" }) }),

@@ -9,10 +9,16 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { macsOf } from "../../allocator/model/interface-macs.ts";
+import { parseAddresses } from "../../allocator/model/interfaces.ts";
 import { isHeldBy } from "../../allocator/model/reservation.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { readinessOf } from "../backend/node-state.ts";
-import { confirmedByKubelet, kubeletsAddresses, whereOf } from "../backend/reported-addresses.ts";
+import {
+  confirmedByKubelet,
+  kubeletsAddresses,
+  reportedAddresses,
+  whereOf,
+} from "../backend/reported-addresses.ts";
 import { blocked, type Diagnosis, ok } from "./diagnosis.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 import { diagnoseExempt, diagnoseUnclaimed } from "./unclaimed-pod.ts";
@@ -39,12 +45,18 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   return bound(pod, claim.record, facts);
 }
 
-/** A claim may go while its pod is up: somebody fenced the node, or released it by force. */
+/** A claim may go while its pod is up: somebody fenced the node, or released it by force. Other networks' addresses are not its. */
 function withoutClaim(pod: KubeObject): string {
-  const has = [...kubeletsAddresses(pod)].join(" and ");
-  return has === ""
-    ? "it cannot start"
-    : `it runs with ${has}, which may be given to another pod, and cannot start again`;
+  const reported = reportedAddresses(pod);
+  if (reported.size === 0) return "it cannot start";
+  const assigned = pod.metadata.annotations[ASSIGNED_ADDRESSES];
+  const its =
+    assigned === undefined
+      ? [...kubeletsAddresses(pod)]
+      : parseAddresses(assigned.split(",")).addresses.filter((address) => reported.has(address));
+  return its.length === 0
+    ? "it runs, and cannot start again"
+    : `it runs with ${its.join(" and ")}, which may be given to another pod, and cannot start again`;
 }
 
 /** Of a pod that is up with what is another's by now; undefined: it is not up with it. */
