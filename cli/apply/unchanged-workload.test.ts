@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Json, workload } from "../../test/support/objects.ts";
 import { object } from "../testing/pod-with.ts";
-import { isThereSo } from "./unchanged-workload.ts";
+import { isThereSo, replicasAfter } from "./unchanged-workload.ts";
 
 const ASKING = { "berth.dev/ips": "10.20.0.71" };
 const STRATEGY = { rollingUpdate: { maxSurge: 1 } };
@@ -50,5 +50,17 @@ describe("a workload that is there", () => {
     const labelled = web({}, {}, { own: { "a/b": "c" } });
     assert.equal(isThereSo(labelled, there, "cluster"), true);
     assert.equal(isThereSo(labelled, there, "data"), false);
+  });
+
+  it("keeps as many pods as it has where the file does not say how many, but on a host", () => {
+    const silent = web({}, {}, { replicas: undefined });
+    const scaled = web({}, {}, { replicas: 5 });
+    assert.deepEqual(
+      [replicasAfter(silent, scaled, "cluster"), isThereSo(silent, scaled, "cluster")],
+      [5, true],
+    );
+    assert.deepEqual([replicasAfter(silent, scaled, "data"), isThereSo(silent, scaled, "data")], [1, false]);
+    assert.equal(replicasAfter(silent, undefined, "cluster"), 1);
+    assert.equal(replicasAfter(web({}), scaled, "cluster"), 2);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a workload of a file is there like that: admission does not judge anew what an update leaves as it is.
+// What an update makes of a workload that is there: admission does not judge anew what it leaves as it is.
 
 import { isDeepStrictEqual } from "node:util";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
@@ -15,10 +15,20 @@ export function isThereSo(object: KubeObject, there: KubeObject, place: Backend[
   const isSame = (read: (one: KubeObject) => unknown) => isDeepStrictEqual(read(there), read(object));
   return (
     isSame(templateAnnotations) &&
-    isSame((one) => workloadState(one).replicas) &&
+    replicasAfter(object, there, place) === workloadState(there).replicas &&
     isWithin(object.spec.value, there.spec.value) &&
     (place === "cluster" || isSame(({ metadata }) => [metadata.labels, metadata.annotations]))
   );
+}
+
+/** In a cluster it keeps as many as it has, as an autoscaler left it, where the file does not say how many. */
+export function replicasAfter(
+  object: KubeObject,
+  there: KubeObject | undefined,
+  place: Backend["place"],
+): number {
+  const isKept = place === "cluster" && there !== undefined && object.spec.get("replicas") === undefined;
+  return workloadState(isKept ? there : object).replicas;
 }
 
 /** `there` is null for what a review leaves out and does not keep. */

@@ -10,7 +10,7 @@ import { type ManifestObject, readDocuments } from "../apply/documents.ts";
 import { type KindFacts, kindNamed, MANAGED } from "../apply/kinds.ts";
 import { claimKeyOf, subjectOf, titleAsWritten } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
-import { isThereSo } from "../apply/unchanged-workload.ts";
+import { isThereSo, replicasAfter } from "../apply/unchanged-workload.ts";
 import { type Backend, namespaceFor } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
@@ -187,7 +187,9 @@ async function dryRunObject(
     ? await ifAllowed(() => world.object(kind, metadata.namespace, metadata.name))
     : undefined;
   const isThere = there !== undefined && isThereSo(object, there, place);
-  const known = { view: forecast.view, place, isThere, ...(dialects === undefined ? {} : { dialects }) };
+  const replicas = replicasAfter(object, there, place);
+  const seen = { view: forecast.view, place, isThere, replicas };
+  const known = { ...seen, ...(dialects === undefined ? {} : { dialects }) };
   const beside = judgeBeside(known, object, rows);
   if (isRefusal(beside)) {
     const isRefused = rows.some(({ outcome }) => isRefusal(outcome));

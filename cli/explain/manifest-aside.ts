@@ -9,7 +9,7 @@ import { podTemplate, templateAnnotations } from "../../allocator/demand/workloa
 import type { Address } from "../../allocator/ip/address.ts";
 import { EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { notesOn, withoutUnread } from "../../allocator/manifest/dialects.ts";
-import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { forNamespacesAlone, nearMisses } from "../../allocator/manifest/near-keys.ts";
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
@@ -23,16 +23,18 @@ interface Known {
   readonly place: Backend["place"];
   /** The object is there like that, as far as this user may read it: what it asks for was judged when it was made. */
   readonly isThere: boolean;
+  /** How many pods it will have. */
+  readonly replicas: number;
 }
 
 /** Warnings, or a refusal; `rows` are what the object's pods would get. */
 export function judgeBeside(
-  { view, dialects, place, isThere }: Known,
+  { view, dialects, place, isThere, replicas }: Known,
   object: KubeObject,
   rows: readonly DryRunner[],
 ): readonly string[] | Refusal {
   if (rows.length === 0 || !hasPods(object)) return [];
-  const enough = isThere ? [] : judgeEntries(object, rows);
+  const enough = isThere ? [] : judgeEntries(object, replicas, rows);
   if (isRefusal(enough)) return enough;
   const isPod = object.kind === "Pod";
   const annotations = isPod ? object.metadata.annotations : templateAnnotations(object);
@@ -52,12 +54,16 @@ export function judgeBeside(
 }
 
 /** Whether the list of a Deployment has an entry for every pod that may live at once. */
-function judgeEntries(object: KubeObject, rows: readonly DryRunner[]): readonly string[] | Refusal {
+function judgeEntries(
+  object: KubeObject,
+  replicas: number,
+  rows: readonly DryRunner[],
+): readonly string[] | Refusal {
   const [first] = rows;
   const entries = first?.request.entries;
   const isJudged = object.kind === "Deployment" && entries !== undefined && rows.length === entries.length;
   if (!isJudged || rows.some(({ outcome }) => isRefusal(outcome))) return [];
-  return checkRollout(object, workloadState(object).replicas, entries.length);
+  return checkRollout(object, replicas, entries.length);
 }
 
 function hasPods(object: KubeObject): boolean {
