@@ -134,22 +134,13 @@ export const GROUPS: readonly Group[] = [
   },
   {
     name: "api",
-    files: ["test/api/*.api-test.ts"],
+    // the first need etcd and nothing else of the control plane
+    files: ["test/etcd/*.etcd-test.ts", "test/api/*.api-test.ts"],
     isolation: "process",
-    // they wait for most of their time
+    // they wait for most of their time, the first for elections: among the others that costs nobody anything
     concurrency: 4,
     timeoutMs: 2 * TEN_MINUTES,
     globalSetup: CONTROL_PLANES,
-  },
-  {
-    // needs etcd and nothing else of the control plane
-    name: "etcd",
-    files: ["test/etcd/*.etcd-test.ts"],
-    isolation: "process",
-    // they wait for most of their time
-    concurrency: 4,
-    timeoutMs: TEN_MINUTES,
-    globalSetup: PROGRAMS,
   },
   {
     name: "cluster",
@@ -177,7 +168,6 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
     "host",
     "long",
     "overload",
-    "etcd",
     "api",
     "api-load",
     "api-day",
@@ -186,7 +176,7 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
     group,
     runs: 1,
   })),
-  "api-test": ["etcd", "api", "api-day"].map((group) => ({ group, runs: SHORT })),
+  "api-test": ["api", "api-day"].map((group) => ({ group, runs: SHORT })),
   "load-test": ["overload", "api-load"].map((group) => ({ group, runs: SHORT })),
 };
 
