@@ -16,7 +16,7 @@ export class ScriptedConnection implements Connection {
   /** What was asked, in order. */
   readonly queries: Readonly<Record<string, string>>[] = [];
   /** Which lists were asked for, in order. */
-  readonly lists: Readonly<Record<string, string>>[] = [];
+  readonly lists: Call[] = [];
   /** Of the list: how far the API server has come. */
   revision = "1000";
 
@@ -24,8 +24,8 @@ export class ScriptedConnection implements Connection {
     this.#responses = [...responses];
   }
 
-  async call({ query = {} }: Call): Promise<Answer> {
-    this.lists.push(query);
+  async call(call: Call): Promise<Answer> {
+    this.lists.push(call);
     return { status: 200, body: { metadata: { resourceVersion: this.revision }, items: [] } };
   }
 

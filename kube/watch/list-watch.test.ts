@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { type Clock, type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import type { Selection } from "../api/client.ts";
-import { CLAIMS } from "../api/resource.ts";
+import { CLAIMS, POOLS, type Resource } from "../api/resource.ts";
 import { eventLoopTurns } from "../testing/event-loop-turns.ts";
 import { ScriptedConnection, type ScriptedResponse } from "../testing/scripted-connection.ts";
 import { listAndWatch } from "./list-watch.ts";
@@ -33,6 +33,7 @@ async function watch(
     ms?: number;
     pass?: "pages";
     revision?: string;
+    resource?: Resource;
     selection?: Selection;
     watchSeconds?: number;
   } = {},
@@ -58,10 +59,10 @@ async function watch(
   };
   const clock: Clock = { now: () => manual.now(), monotonic: () => manual.monotonic(), sleep };
   const random = { fraction: () => 0, token: () => "t" };
-  const { pass = "stream", selection = {}, watchSeconds = 300 } = more;
+  const { pass = "stream", resource = CLAIMS, selection = {}, watchSeconds = 300 } = more;
   const reading = (async () => {
     for await (const change of listAndWatch(
-      { connection, resource: CLAIMS, clock, random, log, pass, selection, watchSeconds },
+      { connection, resource, clock, random, log, pass, selection, watchSeconds },
       stop.signal,
     )) {
       said.push("item" in change ? `${change.type} ${change.item.metadata.name}` : change.type);
@@ -174,7 +175,7 @@ describe("follow", () => {
     const again: ScriptedResponse = { lines: [bookmark(4, END)], after: "is silent" };
     const early = await watch([{ lines: BEGUN, after: "ends" }, again], { revision: "4" });
     assert.deepEqual(early.said, ["relist", "put a", "synced", "relist", "synced"]);
-    assert.deepEqual(early.lists, [{ limit: "1" }]);
+    assert.equal(early.lists.length, 1);
     const inTime: ScriptedResponse[] = [
       { lines: BEGUN, after: "ends" },
       { lines: [], after: "is silent" },
@@ -183,19 +184,24 @@ describe("follow", () => {
     assert.deepEqual([asked, lists], [["everything", "5"], []]);
   });
 
-  it("asks for any object there, and not for those of its selection, to see how far it has come", async () => {
-    for (const [selection, asked] of [
-      [{ fieldSelector: "spec.node=n1", labelSelector: "a=b" }, { limit: "1" }],
-      [
-        { namespace: "n", fieldSelector: "metadata.name=a" },
-        { limit: "1", fieldSelector: "metadata.name=a" },
-      ],
+  it("asks for one name, and not for those of its selection, to see how far it has come", async () => {
+    const nobody = "metadata.name=nobody.berth.dev";
+    for (const [resource, selection, asked] of [
+      [CLAIMS, { fieldSelector: "spec.node=n1", labelSelector: "a=b" }, ["default", nobody]],
+      [CLAIMS, { namespace: "n" }, ["n", nobody]],
+      [CLAIMS, { namespace: "n", fieldSelector: "metadata.name=a" }, ["n", "metadata.name=a"]],
+      [POOLS, { fieldSelector: "spec.node=n1" }, [undefined, nobody]],
     ] as const) {
       const responses: ScriptedResponse[] = [
         { lines: BEGUN, after: "breaks" },
         { lines: [], after: "is silent" },
       ];
-      assert.deepEqual((await watch(responses, { selection })).lists, [asked]);
+      const { lists } = await watch(responses, { resource, selection });
+      assert.deepEqual(
+        lists.map(({ path, query }) => [/namespaces\/(\w+)/.exec(path)?.[1], query?.["fieldSelector"]]),
+        [asked],
+      );
+      assert.deepEqual(Object.keys(lists[0]?.query ?? {}).sort(), ["fieldSelector", "limit"]);
     }
   });
 

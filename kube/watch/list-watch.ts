@@ -47,6 +47,11 @@ const IN_A_TURN = 100;
 const EARLY_MS = 1_000;
 /** A watch that lived so long was no failure, even if it said nothing. */
 const HEALTHY_MS = 10_000;
+const BY_NAME = "metadata.name=";
+/** No object's name, most likely. */
+const NOBODY = "nobody.berth.dev";
+/** Of a selection of all namespaces. */
+const ANY_NAMESPACE = "default";
 
 /**
  * Lists and watches a resource until `signal` aborts. Never ends before and never throws: it resumes where it was,
@@ -135,12 +140,12 @@ class ListWatch {
 
   /**
    * A watch from a revision that an etcd restored from a snapshot has yet to reach says nothing until it is reached, and
-   * never what happened before. So where it was must lie in the past. Any one object will do for that: to look for one that is selected
-   * the API server may have to read all of them, for each of thousands of nodes whose watches ended together.
+   * never what happened before. So where it was must lie in the past.
    */
   async #checkHistory(): Promise<void> {
     if (this.#at !== undefined) {
-      for await (const { resourceVersion } of this.#client.pages(anyOf(this.#selection), 1)) {
+      const selection = leastOf(this.#selection, this.#options.resource);
+      for await (const { resourceVersion } of this.#client.pages(selection, 1)) {
         if (isBefore(resourceVersion, this.#at)) this.#at = undefined;
         break;
       }
@@ -228,11 +233,15 @@ class ListWatch {
   }
 }
 
-/** Of the same place; one that is named is looked up by its name alone, and an account may see no other. */
-function anyOf({ namespace, fieldSelector }: Selection): Selection {
+/**
+ * A list that says how far the API server has come and costs it one look-up, for thousands of nodes whose watches ended together: what is
+ * selected by a name in a namespace is found by that alone. For any other selector it may have to read all of a kind, and any one object
+ * is as large as whoever made it likes. Of an account that may list one name alone that name is asked for.
+ */
+function leastOf({ namespace, fieldSelector }: Selection, { namespaced }: Resource): Selection {
   return {
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(fieldSelector?.startsWith("metadata.name=") === true ? { fieldSelector } : {}),
+    ...(namespaced && { namespace: namespace ?? ANY_NAMESPACE }),
+    fieldSelector: fieldSelector?.startsWith(BY_NAME) === true ? fieldSelector : `${BY_NAME}${NOBODY}`,
   };
 }
 

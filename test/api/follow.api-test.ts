@@ -152,6 +152,36 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal(await lists(), before + 2);
     });
 
+    it("asks how far the API server has come, and gets nobody's object for it", async () => {
+      const large = { metadata: { labels: { "berth-test": "" } }, data: { text: "x".repeat(900_000) } };
+      await direct.create({ namespace: NAMESPACE, name: "large" }, large);
+      const answers: { metadata: { resourceVersion: string }; items: readonly unknown[] }[] = [];
+      const listening: Connection = {
+        call: async (call) => {
+          const answer = await connection.call(call);
+          answers.push(answer.body as (typeof answers)[number]);
+          return answer;
+        },
+        stream: (call, signal) => connection.stream(call, signal),
+        close: () => {},
+      };
+      for (const selection of [OURS, { labelSelector: "berth-test" }]) {
+        const reader = read({ connection: listening, selection });
+        await reader.believes("large");
+        const { metadata } = await make("a");
+        await reader.believes("a", "large");
+        proxy.cut();
+        const next = await make("b");
+        await reader.believes("a", "b", "large");
+        const last = answers.at(-1);
+        assert.deepEqual([last?.items.length, reader.relists], [0, 1]);
+        assert.ok(BigInt(last?.metadata.resourceVersion ?? 0) >= BigInt(metadata.resourceVersion));
+        await remove(next);
+        await direct.remove({ namespace: NAMESPACE, name: "a" }, metadata);
+        await reader.stop();
+      }
+    });
+
     it("begins again when the API server ends it, without a full pass", async () => {
       const reader = read({ watchSeconds: 1 });
       await reader.believes();
