@@ -13,7 +13,7 @@ import { createRandom } from "../../system/random.ts";
 import type { CleanupStack } from "../../system/shutdown.ts";
 import { untilEndingSignal } from "../../system/signals.ts";
 import { startNodeAgent } from "./cluster-agent.ts";
-import { keepCompiledCode } from "./compile-cache.ts";
+import { keepCompiledCode, tidyCompiledCode } from "./compile-cache.ts";
 import { type AgentConfig, conflistRecordOf, databaseOf, loadConfig, writtenFiles } from "./config.ts";
 import { Conflist } from "./install/conflist.ts";
 import { warnAboutHost } from "./install/host-checks.ts";
@@ -52,6 +52,7 @@ async function main(): Promise<void> {
 /** The agent of one node of a cluster, until the process is told to end. */
 async function serve(config: AgentConfig): Promise<void> {
   const { node, socketPath, dataDir, listen } = config;
+  tidyCompiledCode(dataDir); // before the journal needs the room
   const clock = createClock();
   const log = createLogger({ stream: standardError(), level: config.logLevel, clock });
   closers.push(() => log.flush());
@@ -120,8 +121,8 @@ async function serve(config: AgentConfig): Promise<void> {
     if (!isServing()) return NOT_LOADED;
     return withoutPlugin() ?? (conflist?.isWritten === false ? NOT_WRITTEN : undefined);
   };
+  keepCompiledCode(dataDir);
   log.info("agent serves", { node, socket: socketPath, port: probes.port, version: manifest.version });
-  void keepCompiledCode({ clock, signal });
   log.info("agent ends", { signal: await ended });
 }
 

@@ -41,7 +41,7 @@ export const GROUPS: readonly Group[] = [
     name: "processes",
     files: [
       "allocator/store/sqlite/store-crash.test.ts",
-      "ipam-plugin/agent/main.test.ts",
+      "ipam-plugin/agent/{compile-cache,main}.test.ts",
       "ipam-plugin/client/*.test.ts",
       "webhook/main.test.ts",
     ],
