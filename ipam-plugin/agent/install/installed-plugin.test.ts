@@ -108,6 +108,20 @@ describe("a host's folder without room for the plugin", await skipWithoutMount()
     assert.deepEqual([await textOf("antrea"), await textOf("antrea.before-berth")], [NEW, "#!theirs\n"]);
   });
 
+  it("is told of once, whatever its temporary file was called", async () => {
+    const long = "a".repeat(250); // which has no room for more
+    await writeFile(join(host, long), OLD, EXECUTABLE);
+    const plugin = await open(false, long);
+    assert.equal(plugin.isServed, true);
+    assert.match(
+      plugin.failing ?? "",
+      /^BERTH_CNI_BIN \/.*\/bin cannot be written: ENAMETOOLONG: name too long$/,
+    );
+    const whyBefore = plugin.failing;
+    for (let again = 0; again < 3; again++) await passes(plugin, true);
+    assert.equal(plugin.failing, whyBefore);
+  });
+
   it("ends a start where it is wrong for another reason and there is none, and none where there is one", async () => {
     await disk?.remount("ro");
     await assert.rejects(open(false), { code: "CONFIG_INVALID", message: /is read-only/ });

@@ -188,12 +188,19 @@ async function whyNot(folder: string, error: unknown): Promise<string> {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "ENOENT" || code === "ENOTDIR") return "is no folder here; mount the host's folder there";
   if (code === "EROFS") return "is read-only; mount it so that the agent may write";
-  if (code !== "EACCES" && code !== "EPERM") return `cannot be written: ${messageOf(error)}`;
+  if (code !== "EACCES" && code !== "EPERM") return `cannot be written: ${reasonOf(error)}`;
   const owner = await stat(folder).then(
     ({ uid }) => `belongs to uid ${uid}`,
     () => "is closed",
   );
   return `${owner} and may not be written; give the agent the capability DAC_OVERRIDE, or the folder to root`;
+}
+
+/** Without the path: a temporary file has another name each time, and who tells of changes would tell of it each time. */
+function reasonOf(error: unknown): string {
+  const words = messageOf(error);
+  const end = error instanceof Error && "syscall" in error ? words.indexOf(`, ${error.syscall}`) : -1;
+  return end < 0 ? words : words.slice(0, end);
 }
 
 function invalid(words: string, cause: unknown): BerthError {
