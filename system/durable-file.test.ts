@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -84,26 +85,27 @@ describe("removeLeftovers", () => {
     const path = join(folder, "key");
     const now = Date.UTC(2026, 0, 1);
     const minute = LEFTOVER_MS + 1_000;
-    for (const [name, age] of [
-      [".key.young.tmp", 1_000],
-      [".key.ahead.tmp", -1_000], // the clock was set back meanwhile, by a little
-      [".key.old.tmp", minute],
-      [".key.future.tmp", -minute],
-      [".keys.1.tmp", minute],
+    const [young, ahead, old, future, folders] = Array.from({ length: 5 }, () => `.key.${randomUUID()}.tmp`);
+    await mkdir(join(folder, folders ?? ""));
+    for (const [name = "", age] of [
+      [young, 1_000],
+      [ahead, -1_000], // the clock was set back meanwhile, by a little
+      [old, minute],
+      [future, -minute],
+      [folders, minute],
+      [`.keys.${randomUUID()}.tmp`, minute],
+      [`.key.d.${randomUUID()}.tmp`, minute], // of another file
+      [".key.save.tmp", minute], // somebody else's
       [".key", minute],
       ["key", minute],
     ] as const) {
-      await writeFile(join(folder, name), "text");
+      if (name !== folders) await writeFile(join(folder, name), "text");
       await utimes(join(folder, name), (now - age) / 1_000, (now - age) / 1_000);
     }
+    const before = await readdir(folder);
     await removeLeftovers(path, now);
-    assert.deepEqual((await readdir(folder)).sort(), [
-      ".key",
-      ".key.ahead.tmp",
-      ".key.young.tmp",
-      ".keys.1.tmp",
-      "key",
-    ]);
+    const left = new Set(await readdir(folder));
+    assert.deepEqual(before.filter((name) => !left.has(name)).sort(), [old, future].sort());
     await assert.rejects(removeLeftovers(join(folder, "none/key"), 0), { code: "ENOENT" });
   });
 });

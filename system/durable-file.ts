@@ -64,18 +64,28 @@ async function orRemoved<T>(temporary: string, work: () => Promise<T>): Promise<
   }
 }
 
+/** As `writtenBeside` calls them: what others call alike, or have made a folder, is theirs. */
+const BY_US = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /**
  * Removes the temporary files beside it that a crash has left behind: last changed more than a minute before `now`, milliseconds since 1970, or
  * after it, by a clock that was ahead. Whoever writes one at this moment does so by this host's clock.
  */
 export async function removeLeftovers(path: string, now: number): Promise<void> {
   const folder = dirname(path);
-  const names = (await readdir(folder)).filter((n) => n.startsWith(prefixOf(path)) && n.endsWith(SUFFIX));
+  const names = (await readdir(folder)).filter((name) => isTemporaryOf(path, name));
   for (const leftover of names.map((name) => join(folder, name))) {
     const found = await lstat(leftover).catch(() => undefined);
-    if (found !== undefined && Math.abs(now - found.mtimeMs) > LEFTOVER_MS)
+    if (found?.isFile() === true && Math.abs(now - found.mtimeMs) > LEFTOVER_MS)
       await rm(leftover, { force: true });
   }
+}
+
+function isTemporaryOf(path: string, name: string): boolean {
+  const prefix = prefixOf(path);
+  return (
+    name.startsWith(prefix) && name.endsWith(SUFFIX) && BY_US.test(name.slice(prefix.length, -SUFFIX.length))
+  );
 }
 
 function prefixOf(path: string): string {

@@ -273,7 +273,8 @@ describe("the conflist", () => {
   });
 
   it("leaves no temporary file of a crash, of its own or of its record", async () => {
-    const left = [join(host, `.${NAME}.x.tmp`), join(folder, ".conflist.json.x.tmp")];
+    const end = "0d5e8f6a-1b2c-4d3e-8f90-a1b2c3d4e5f6.tmp";
+    const left = [join(host, `.${NAME}.${end}`), join(folder, `.conflist.json.${end}`)];
     for (const path of left) {
       await writeFile(path, "");
       await utimes(path, 0, 0);

@@ -8,6 +8,8 @@ import { noopLogger } from "../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { removeLeftoversLater } from "./leftovers.ts";
 
+const END = "0d5e8f6a-1b2c-4d3e-8f90-a1b2c3d4e5f6.tmp";
+
 describe("what a killed agent has left", () => {
   let folder: string;
   beforeEach(async () => {
@@ -19,14 +21,14 @@ describe("what a killed agent has left", () => {
     const clock = new ManualClock();
     const at = (path: string) => join(folder, path);
     const left = [
-      "bin/.berth.1.tmp",
-      "bin/.whereabouts.1.tmp",
-      "conf/.05-berth.conflist.1.tmp",
-      "data/.conflist.json.1.tmp",
-      "run/.agent.sock.journal.1.tmp",
+      `bin/.berth.${END}`,
+      `bin/.whereabouts.${END}`,
+      `conf/.05-berth.conflist.${END}`,
+      `data/.conflist.json.${END}`,
+      `run/.agent.sock.journal.${END}`,
     ];
     for (const each of ["bin", "conf", "data", "run"]) await mkdir(at(each));
-    for (const each of [...left, "bin/.bridge.1.tmp"]) {
+    for (const each of [...left, `bin/.bridge.${END}`]) {
       await writeFile(at(each), "half");
       await utimes(at(each), clock.now() / 1_000, clock.now() / 1_000);
     }
@@ -40,18 +42,18 @@ describe("what a killed agent has left", () => {
     clock.advance(61_000);
     await removed;
     const there = await readdir(folder, { recursive: true });
-    assert.deepEqual(there.sort(), ["bin", "bin/.bridge.1.tmp", "conf", "data", "run"]);
+    assert.deepEqual(there.sort(), ["bin", `bin/.bridge.${END}`, "conf", "data", "run"]);
   });
 
   it("stays where the agent ends before", async () => {
     const clock = new ManualClock();
-    await writeFile(join(folder, ".berth.1.tmp"), "half");
+    await writeFile(join(folder, `.berth.${END}`), "half");
     const stop = new AbortController();
     const removed = removeLeftoversLater([join(folder, "berth")], {
       ...{ clock, log: noopLogger, signal: stop.signal },
     });
     stop.abort();
     await removed;
-    assert.deepEqual(await readdir(folder), [".berth.1.tmp"]);
+    assert.deepEqual(await readdir(folder), [`.berth.${END}`]);
   });
 });

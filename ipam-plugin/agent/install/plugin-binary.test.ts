@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import {
   chmod,
@@ -104,17 +105,20 @@ describe("the plugin's installation", () => {
   });
 
   it("removes what a crash left behind, and nothing of anybody else", async () => {
-    const old = [".berth.0d5e.tmp", ".bridge.0d5e.tmp", "bridge", ".berth.conf"];
-    for (const name of [...old, ".berth.1f6a.tmp"]) await writeFile(join(host, name), "half");
+    const [crashed, young, others] = [
+      `.berth.${randomUUID()}.tmp`,
+      `.berth.${randomUUID()}.tmp`,
+      `.bridge.${randomUUID()}.tmp`,
+    ];
+    const old = [crashed, others, "bridge", ".berth.conf", ".berth.save.tmp"];
+    for (const name of [...old, young]) await writeFile(join(host, name), "half");
     for (const name of old) await utimes(join(host, name), LONG_AGO, LONG_AGO);
     await install();
-    assert.deepEqual((await readdir(host)).sort(), [
-      ".berth.1f6a.tmp", // just written, by another agent perhaps
-      ".berth.conf",
-      ".bridge.0d5e.tmp",
-      "berth",
-      "bridge",
-    ]);
+    assert.deepEqual(
+      (await readdir(host)).sort(),
+      // one was just written, by another agent perhaps
+      [young, ".berth.conf", ".berth.save.tmp", others, "berth", "bridge"].sort(),
+    );
   });
 
   it("says what is wrong with the folders", async () => {
