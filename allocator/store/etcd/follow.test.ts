@@ -8,22 +8,29 @@ import type { Source, WatchNews } from "./messages.ts";
 
 const US: Source = { cluster: "a", term: 3 };
 
-/** How often everything is listed where it was listed at revision 10 once, and then a watch begins with this. */
-async function lists(news: Source & { readonly revision: number }): Promise<number> {
+/**
+ * How often everything is listed where it was listed at revision 10 once, in one page of each of `sources`, and then a watch begins with this; it
+ * began as ours before, where there was one page. `waits`: is told each wait.
+ */
+async function lists(
+  news: Source & { readonly revision: number },
+  sources: readonly Source[] = [US],
+  waits: number[] = [],
+): Promise<number> {
   const stop = new AbortController();
   const { signal } = stop;
   let [listed, watched] = [0, 0];
   const watch = async function* (): AsyncGenerator<WatchNews, void, void> {
-    const begun = watched++ === 0 ? { ...US, revision: 10 } : news;
-    if (watched === 3) stop.abort();
+    const begun = watched++ === 0 && sources.length === 1 ? { ...US, revision: 10 } : news;
+    if (watched === 6) stop.abort();
     yield { ...begun, created: true, canceled: false, compactRevision: 0, reason: "", events: [] };
   };
   const pages = async function* () {
-    yield { ...US, revision: 10, entries: [] };
+    for (const source of sources) yield { ...source, revision: 10, entries: [] };
   };
   const changes = followKind({
     ...{ kind: "pool", client: { watch }, pages, signal, log: noopLogger },
-    clock: { now: () => 0, monotonic: () => 0, sleep: async () => {} },
+    clock: { now: () => 0, monotonic: () => 0, sleep: async (ms) => void waits.push(ms) },
     random: { fraction: () => 0, token: () => "t" },
     range: { key: "/p/", end: "/p0" },
     read: () => assert.fail(),
@@ -46,4 +53,14 @@ describe("a watch of etcd that is resumed", () => {
     ["starts over where elections are counted anew", { cluster: "a", term: 2, revision: 90 }, true],
   ] as const)
     it(what, async () => assert.equal((await lists(news)) > 1, isAnew));
+
+  it("starts over where etcd was restored between two pages of the list", async () => {
+    assert.ok((await lists({ cluster: "b", term: 2, revision: 10 }, [US, { cluster: "b", term: 2 }])) > 1);
+  });
+
+  it("waits longer each time where it has to start over again and again", async () => {
+    const waits: number[] = [];
+    await lists({ cluster: "b", term: 3, revision: 90 }, [US], waits);
+    assert.deepEqual(waits.slice(0, 4), [100, 200, 400, 800]);
+  });
 });

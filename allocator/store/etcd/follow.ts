@@ -33,7 +33,7 @@ interface Cursor {
   at: number | undefined;
   /** Whose revision that is. */
   of: Source;
-  /** Since something was told last. */
+  /** Since a watch told something last: a pass after a pass would otherwise come without end where none goes on from it. */
   failures: number;
 }
 
@@ -44,6 +44,7 @@ export async function* followKind<K extends Kind>(
   const { kind, clock, random, log, signal } = following;
   const cursor: Cursor = { at: undefined, of: NOBODY, failures: 0 };
   while (!signal.aborted) {
+    const isPass = cursor.at === undefined;
     try {
       if (cursor.at === undefined) yield* pass(following, cursor);
       else yield* changes(following, cursor.at, cursor);
@@ -53,6 +54,7 @@ export async function* followKind<K extends Kind>(
       if (isOverlong(error)) cursor.at = undefined; // a list brings the same in parts
     }
     if (signal.aborted) return;
+    if (isPass && cursor.at !== undefined) continue;
     if (cursor.at !== undefined && cursor.failures === 0) {
       cursor.failures = 1;
       continue;
@@ -69,10 +71,11 @@ async function* pass<K extends Kind>(
   const { pages, signal } = following;
   yield { type: "relist" };
   let revision = 0;
-  let of = NOBODY;
+  let of: Source | undefined;
   for await (const page of pages()) {
     ({ revision } = page);
-    of = { cluster: page.cluster, term: page.term };
+    // whose first page it was: one that was restored in the midst of them is another
+    of ??= { cluster: page.cluster, term: page.term };
     for (const entry of page.entries) {
       if (signal.aborted) return;
       const stored = known(following, entry);
@@ -82,8 +85,7 @@ async function* pass<K extends Kind>(
   if (signal.aborted) return;
   yield { type: "synced" };
   cursor.at = revision;
-  cursor.of = of;
-  cursor.failures = 0;
+  cursor.of = of ?? NOBODY;
 }
 
 async function* changes<K extends Kind>(
@@ -115,7 +117,8 @@ async function* changes<K extends Kind>(
 /**
  * Whether the watch cannot go on from there. etcd is behind it where its data was lost or is of a backup, and it would be silent
  * until it has as many revisions again; or where this member lags, and then a second pass does no harm. Where it has as many again by
- * now, they are others: a restored cluster has another id, unless it was given the same name, and begins to count its elections anew.
+ * now, they are others: a restored cluster has another id, unless it was given the same name, and begins to count its elections anew. Nothing
+ * tells it from one that was given the same name and had had no election but its first.
  */
 function isPast({ compactRevision, created, ...news }: WatchNews, from: number, of: Source): boolean {
   if (compactRevision > 0) return true;
