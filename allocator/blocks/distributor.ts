@@ -185,7 +185,9 @@ export class BlockDistributor {
     const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
     for (let n = 0; n < requests.length && this.#mayWrite(); n += GRANTS_AT_ONCE) {
       const some = requests.slice(n, n + GRANTS_AT_ONCE);
-      for (const block of await grantBlocks(this.#context, pool, some, taken)) this.#keep(block);
+      const { granted, fault } = await grantBlocks(this.#context, pool, some, taken);
+      for (const block of granted) this.#keep(block);
+      if (fault !== undefined) throw fault;
     }
     if (length === bitsOf(family)) return await this.#ask(pool, family, { nodes, ...plan });
     const singles = await this.#grantSingles(pool, family, { nodes, ...plan });

@@ -85,7 +85,12 @@ describe("a grant", () => {
       log.length = 0;
       const view = { reservationCount: 1 };
       const requests = Array.from({ length: 20 }, (_, n) => of(`node-${n}`));
-      const got = await grantBlocks({ ...world.context, view }, parsed(pool), requests, new IntervalSet());
+      const { granted: got } = await grantBlocks(
+        { ...world.context, view },
+        parsed(pool),
+        requests,
+        new IntervalSet(),
+      );
       assert.equal(got.length, 16, "there are no more");
       assert.equal(log.lastIndexOf("create block") < log.indexOf("list"), true);
       assert.equal(log.filter((what) => what === "list").length, 1);
@@ -122,7 +127,12 @@ describe("a grant", () => {
     });
     const view = { reservationCount: 0 };
     const requests = [of("node-a"), of("node-b")];
-    const got = await grantBlocks({ ...world.context, view }, parsed(pool), requests, new IntervalSet());
+    const { granted: got } = await grantBlocks(
+      { ...world.context, view },
+      parsed(pool),
+      requests,
+      new IntervalSet(),
+    );
     assert.deepEqual(
       got.map(({ record }) => record.granted),
       [true, true],

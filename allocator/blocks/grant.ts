@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isCorrupt, isRefusal } from "../base/errors.ts";
+import { BerthError, isCorrupt, isRefusal, isStoreFault } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
@@ -39,13 +39,15 @@ export interface BlockRequest {
 const LISTED_PER_READ = 25;
 /** Blocks that are made, or granted, at the same time. */
 const AT_ONCE = 16;
+/** So many faults, and nothing that went well: it is the pool. */
+const MOST_FAULTS = 16;
 /** What is reserved is looked at once for so many blocks: callers with more of them ask in lots. */
 export const GRANTS_AT_ONCE = 256;
 
 /**
  * Makes a block of the pool each node's: the first that nobody has, none of `known` (numbers of blocks, which is
  * extended by what turns out to be taken). All blocks are made first, and then the reservations are looked at once for
- * all of them. Gives the blocks that were granted, which may be fewer.
+ * all of them. Gives the blocks that were granted, which may be fewer, and what was wrong with one that could not be made.
  */
 export async function grantBlocks(
   context: StoreContext & {
@@ -55,10 +57,9 @@ export async function grantBlocks(
   pool: Pool,
   requests: readonly BlockRequest[],
   known: IntervalSet,
-): Promise<readonly Stored<"block">[]> {
+): Promise<{ readonly granted: readonly Stored<"block">[]; readonly fault?: unknown }> {
   const { atOnce = AT_ONCE } = context;
-  const made = await inParallel(requests, atOnce, (one) => makeBlock(context, pool, one, known));
-  const blocks = made.flatMap((one) => one ?? []);
+  const { blocks, faults } = await makeBlocks(context, pool, requests, known);
   const addresses = blocks.reduce((sum, { record }) => sum + openCount(record), 0);
   const isListed = addresses > Math.max(MOST_READS, context.view.reservationCount / LISTED_PER_READ);
   const read =
@@ -69,7 +70,31 @@ export async function grantBlocks(
         : readerOf(context.store);
   const first = { read, pool: blocks.length > 0 ? await poolNow(context.store, pool.name) : undefined };
   const granted = await inParallel(blocks, atOnce, (one) => finishGrant(context, one, first));
-  return granted.flatMap((one) => one ?? []);
+  return { granted: granted.flatMap((one) => one ?? []), fault: faults[0] };
+}
+
+/** What is wrong with one, a policy against its node say, says nothing of the next; where nothing goes well it is soon given up. */
+async function makeBlocks(
+  { atOnce = AT_ONCE, ...context }: StoreContext & { readonly atOnce?: number },
+  pool: Pool,
+  requests: readonly BlockRequest[],
+  known: IntervalSet,
+): Promise<{ readonly blocks: readonly Stored<"block">[]; readonly faults: readonly unknown[] }> {
+  const faults: unknown[] = [];
+  let isAnyMade = false;
+  const made = await inParallel(requests, atOnce, async (one) => {
+    if (!isAnyMade && faults.length >= MOST_FAULTS) return undefined;
+    try {
+      const block = await makeBlock(context, pool, one, known);
+      if (block !== undefined) isAnyMade = true;
+      return block;
+    } catch (error) {
+      if (isStoreFault(error)) throw error;
+      faults.push(error);
+      return undefined;
+    }
+  });
+  return { blocks: made.flatMap((one) => one ?? []), faults };
 }
 
 /** The record of a block that is not granted yet, where nobody has any. */

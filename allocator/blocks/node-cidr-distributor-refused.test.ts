@@ -5,7 +5,7 @@ import { altered } from "../../test/simulation/altered.ts";
 import { ManualClock } from "../../test/support/clock.ts";
 import { openWorld } from "../../test/support/world.ts";
 import { BerthError } from "../base/errors.ts";
-import { distributor, FOUR, Nodes, pass, SIX } from "./testing/cidr-nodes.ts";
+import { distributor, FOUR, Nodes, nodesPool, pass, SIX } from "./testing/cidr-nodes.ts";
 
 describe("a pool whose CIDRs are refused", () => {
   it("rests before it is tried again, says why, and keeps no other waiting", async () => {
@@ -45,5 +45,24 @@ describe("a pool whose CIDRs are refused", () => {
     clock.advance(5_000);
     isRefused = false;
     assert.deepEqual(await seen(), [0, 1, []]);
+  });
+
+  it("for one node alone has CIDRs for all others at once", async () => {
+    await using world = await openWorld({
+      ...{ pools: [nodesPool("four", "10.0.0.0/15", 24)], clock: new ManualClock() },
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind === "block" && "node" in record && record.node === "a")
+              throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    const nodes = new Nodes();
+    for (const name of ["a", ...Array.from({ length: 299 }, (_, n) => `n${n}`)]) nodes.add(name);
+    const by = distributor(world, nodes, { store: world.store });
+    const { waiting } = await pass(world, nodes, by);
+    assert.deepEqual([waiting, [...by.faults]], [1, [["four", "a policy refuses it"]]]);
   });
 });

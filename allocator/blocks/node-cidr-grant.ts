@@ -44,15 +44,22 @@ async function* grantFamily(
 ): AsyncGenerator<readonly Stored<"block">[], void, void> {
   for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE) {
     const some = requests.slice(n, n + GRANTS_AT_ONCE);
-    const lot = await grantBlocks(context, pool, some, taken).catch((error: unknown) => {
-      if (isStoreFault(error)) throw error;
-      const about = { pool: pool.name, error: messageOf(error) };
-      context.log.error("CIDRs of a pool cannot be given to nodes", about);
-      context.faults.met(pool.name, messageOf(error));
-    });
-    if (lot === undefined) return;
-    yield lot;
+    const { granted, fault } = await grantBlocks(context, pool, some, taken).catch(otherFault);
+    yield granted;
+    if (fault === undefined) continue;
+    const about = { pool: pool.name, error: messageOf(fault) };
+    context.log.error("CIDRs of a pool cannot be given to nodes", about);
+    context.faults.met(pool.name, messageOf(fault));
+    if (granted.length === 0) return;
   }
+}
+
+function otherFault(fault: unknown): {
+  readonly granted: readonly Stored<"block">[];
+  readonly fault: unknown;
+} {
+  if (isStoreFault(fault)) throw fault;
+  return { granted: [], fault };
 }
 
 /** A CIDR that a node has already, whoever gave it: what of the pool is recorded for it. */
