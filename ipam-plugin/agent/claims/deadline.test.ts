@@ -37,12 +37,21 @@ describe("within", () => {
     assert.deepEqual([await late, stopped, clock.sleeping], [true, [100, 200], 0]);
   });
 
+  it("has aborted, for its reason, where one of the signals has before", async () => {
+    const gone = AbortSignal.abort("the client is gone");
+    const limit = { ms: 100, clock: new ManualClock(), signals: [never, gone] };
+    const seen = await within(limit, async ({ aborted, reason }) => [aborted, reason]);
+    assert.deepEqual(seen, [true, "the client is gone"]);
+  });
+
   it("leaves signal and clock alone when the work ends in time, or throws", async () => {
     const clock = new ManualClock();
+    const gone = new AbortController();
     let kept: AbortSignal = AbortSignal.abort();
-    await within({ ms: 100, clock, signals: [] }, async (signal) => {
+    await within({ ms: 100, clock, signals: [gone.signal] }, async (signal) => {
       kept = signal;
     });
+    gone.abort();
     assert.equal(clock.sleeping, 0);
     assert.equal(kept.aborted, false);
     await assert.rejects(
