@@ -168,6 +168,8 @@ describe("a run that is not green", () => {
           told("empty.test.ts"),
           /^EXAMPLES\/empty\.test\.ts\n.*(it has no test|of its tests: it has none)/,
         );
+        // those of the other files: it is not taken for a test itself
+        assert.equal(together.tests, 9);
       });
 
       it("has no test of the name that was asked for", async () => {
