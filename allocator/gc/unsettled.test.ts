@@ -8,6 +8,7 @@ import {
   bindingTo,
   claimRecord,
   granted,
+  reservationRecord,
   reservationsOf,
 } from "../../test/support/fixtures.ts";
 import { statefulPod, workload } from "../../test/support/objects.ts";
@@ -17,6 +18,7 @@ import { BerthError } from "../base/errors.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
+import { ORPHAN_GRACE_MS } from "./orphans.ts";
 import { Happenings, POOL } from "./testing/happenings.ts";
 import { NOTHING, pass } from "./testing/passes.ts";
 
@@ -27,6 +29,18 @@ async function passes(world: World, collector: GarbageCollector): Promise<void> 
     if ((await pass(world, collector)) === NOTHING && world.dump() === before) return;
   }
   assert.fail("passes never end");
+}
+
+/** What happened during a pass. It may have seen what nobody else saw, so that what looks left behind does so for it from then on. */
+async function during(world: World, collector: GarbageCollector, happenings: Happenings): Promise<string[]> {
+  const happened: string[] = [];
+  const underWay = collector.pass();
+  for (let more = world.random.below(3); more > 0; more--) happened.push(await happenings.next());
+  await underWay;
+  await world.settle();
+  await passes(world, collector);
+  world.clock.advance(ORPHAN_GRACE_MS);
+  return happened;
 }
 
 /** Everything is looked at in each pass, as nobody tells of changes. */
@@ -46,6 +60,7 @@ describe("a pass over what is not settled", () => {
       for (let n = 0; n < 250; n++) {
         happened.push(await happenings.next());
         if (world.random.below(3) > 0) continue;
+        if (world.random.below(2) > 0) happened.push(...(await during(world, quick, happenings)));
         await passes(world, quick);
         const before = world.dump();
         const did = await pass(world, whole);
@@ -77,14 +92,19 @@ async function running(world: World, ordinals: number): Promise<void> {
   await world.settle();
 }
 
-/** Which pods are asked for; `fenced` of all nodes. */
-function asking(world: World, is: { fenced: boolean; away?: boolean; leads?: boolean }) {
+/** Which pods are asked for; `fenced` of all nodes; `meanwhile`: after a pod was looked up, and before anything is decided. */
+function asking(
+  world: World,
+  is: { fenced: boolean; away?: boolean; leads?: boolean; meanwhile?: () => Promise<void> },
+) {
   const asked: string[] = [];
   const state = altered<ClusterState>(world.objects, {
     pod: async (namespace, name) => {
       if (is.away === true) throw new BerthError("NOT_READY", "not loaded yet");
       asked.push(name);
-      return await world.objects.pod(namespace, name);
+      const seen = await world.objects.pod(namespace, name);
+      await is.meanwhile?.();
+      return seen;
     },
     fenced: async () => is.fenced,
   });
@@ -158,6 +178,37 @@ describe("claims of pods that run", () => {
     collector.close();
   });
 
+  it("are looked at again when they change while they are looked at", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 1);
+    const { realStore, objects } = world;
+    const changes: readonly (() => Promise<unknown>)[] = [
+      async () => {
+        const seen = await realStore.get("claim", "shop/mysql-0");
+        assert.ok(seen);
+        await realStore.replace("claim", seen, { ...seen.record, admittedAt: world.clock.now() });
+      },
+      () => objects.keep(granted(readObject(workload("StatefulSet", "mysql", { replicas: 2 })))),
+      async () => {
+        const seen = await realStore.get("reservation", "10.20.0.70");
+        assert.ok(seen);
+        await realStore.remove("reservation", seen);
+      },
+      () => objects.forget("Pod", "shop", "mysql-0"),
+    ];
+    const is = { fenced: false, meanwhile: async () => {} };
+    const { after } = asking(world, is);
+    for (const change of changes) {
+      is.meanwhile = async () => {
+        is.meanwhile = async () => {};
+        await change();
+        await world.settle();
+      };
+      world.clock.advance(300_000);
+      assert.deepEqual([await after(0), await after(10_000)], [["mysql-0"], ["mysql-0"]]);
+    }
+  });
+
   it("are looked at again when they could not be: nobody might write, or the pass broke off", async () => {
     await using world = await openWorld({ pools: [POOL] });
     await running(world, 2);
@@ -170,5 +221,30 @@ describe("claims of pods that run", () => {
     await assert.rejects(after(10_000), BerthError);
     is.away = false;
     assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+  });
+});
+
+describe("a reservation of a claim that is being given back", () => {
+  it("and that it does not list any more is freed when the claim is gone", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 1);
+    const { realStore } = world;
+    const dropped = reservationRecord("10.20.0.90", {
+      nonce: "mysql-0",
+      claim: { namespace: "shop", name: "mysql-0" },
+    });
+    await realStore.create("reservation", dropped);
+    const seen = await realStore.get("claim", "shop/mysql-0");
+    assert.ok(seen);
+    const given = await realStore.replace("claim", seen, { ...seen.record, releasing: true });
+    assert.equal(given.kind, "replaced");
+    await world.settle();
+    const is = { fenced: false, leads: false };
+    const { after } = asking(world, is);
+    await after(0); // while nobody may write
+    is.leads = true;
+    await after(10_000);
+    for (const ms of [10_000, 10_000, 10_000, 10_000]) await after(ms);
+    assert.equal(await realStore.get("reservation", "10.20.0.90"), undefined);
   });
 });
