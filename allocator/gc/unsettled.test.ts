@@ -2,6 +2,7 @@
 // What a pass passes over is what one over everything would find nothing to do about.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { altered } from "../../test/simulation/altered.ts";
 import {
   attachmentOf,
@@ -152,6 +153,30 @@ describe("claims of pods that run", () => {
     assert.deepEqual(await after(10_000), all);
     is.fenced = false;
     assert.deepEqual([await after(10_000), await after(269_999), await after(1)], [[], [], all]);
+  });
+
+  it("have their nodes asked for together, so that what is away is waited for once", async () => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 2);
+    const seen = await world.realStore.get("claim", "shop/mysql-1");
+    assert.ok(seen);
+    await world.realStore.replace("claim", seen, {
+      ...seen.record,
+      binding: bindingTo("mysql-1", "node-b"),
+    });
+    await world.settle();
+    let [underWay, most] = [0, 0];
+    const fenced = async () => {
+      most = Math.max(most, ++underWay);
+      await nextTurn();
+      underWay--;
+      return false;
+    };
+    const collector = new GarbageCollector(world.context, altered<ClusterState>(world.objects, { fenced }));
+    await pass(world, collector);
+    most = 0;
+    await pass(world, collector, 10_000);
+    assert.equal(most, 2);
   });
 
   it("are all looked at when a pool or a namespace changes, or a node gets a block", async () => {

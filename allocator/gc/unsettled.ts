@@ -141,9 +141,13 @@ export class Unsettled {
 
   /** A node may be fenced because time has passed: nobody tells of that. */
   async #addFenced(): Promise<void> {
-    for (const node of [...this.#nodes]) {
+    // together: hosts of an etcd are asked for by one call for all, which fails late when it is away
+    const answers = [...this.#nodes].map(async (node) => ({
+      node,
       // what is wrong is met again by whoever judges its claims
-      const isFenced = await this.#state.fenced(node).catch(() => true);
+      isFenced: await this.#state.fenced(node).catch(() => true),
+    }));
+    for (const { node, isFenced } of await Promise.all(answers)) {
       if (!isFenced) continue;
       this.#nodes.delete(node);
       for (const { key } of this.#view.claimsOnNode?.(node) ?? []) this.#keys.claim.add(key);
