@@ -5,7 +5,7 @@ import type { Stored } from "../store/store.ts";
 
 /** With so many it is looked which of them nobody asks for any more: their records are gone, or were changed. */
 const MANY = 10_000;
-/** Of a record that is there somebody asks in each pass, every few seconds. */
+/** Of a record that is there somebody asks in each pass over everything, every five minutes (`allocator/gc/unsettled.ts`). */
 const UNASKED_MS = 600_000;
 
 interface Met {
