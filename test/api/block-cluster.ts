@@ -72,9 +72,9 @@ export class BlockCluster {
     this.store = openKubernetesStore({ connection: this.api, ...deps });
   }
 
-  static async open(webhooks = 1): Promise<BlockCluster> {
+  static async open(webhooks = 1, own?: StoppablePlane): Promise<BlockCluster> {
     await buildPlugin();
-    const plane = await openControlPlane([WEBHOOK_USER]);
+    const plane = own ?? (await openControlPlane([WEBHOOK_USER]));
     try {
       const audit = new AuditLog(plane);
       const api = plane.connect();

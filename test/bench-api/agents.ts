@@ -14,6 +14,7 @@ import { AgentNode } from "../api/agent-node.ts";
 import { BlockCluster, SHOP } from "../api/block-cluster.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { startControlPlane } from "../api/harness.ts";
+import { WEBHOOK_USER } from "../api/plane.ts";
 import { forceDelete, make, makePod } from "../api/replica-objects.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
 import { buildDriver, byTag, drive } from "../bench/driver.ts";
@@ -109,7 +110,11 @@ class Bench {
 }
 
 async function measureAdds(setup: ApiSetup, { pairs, atOnce }: Size): Promise<AddsMeasured> {
-  const cluster = await BlockCluster.open();
+  // not one as tests share, which has one processor and keeps what accounts ask
+  const cluster = await BlockCluster.open(
+    1,
+    await startControlPlane({ durable: true, users: [WEBHOOK_USER] }),
+  );
   setup.defer(() => cluster.close());
   await make(cluster.api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
   await make(cluster.api, POOLS, { name: "fixed" }, { spec: FIXED });
