@@ -37,7 +37,7 @@ export class PodWatch {
       lab.namespace,
       "-l",
       label,
-      "--watch-only",
+      "--watch", // what is there before kubectl watches is told first
       "--output-watch-events",
       FORMAT,
     ];
