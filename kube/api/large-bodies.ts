@@ -15,7 +15,7 @@ interface Place {
   /** When something came last. Monotonic, ms. */
   at: number;
   /** Another body is read instead, as long as nothing comes of this one. */
-  isLent: boolean;
+  isStalled: boolean;
 }
 
 /**
@@ -25,7 +25,6 @@ interface Place {
 export class LargeBodies {
   readonly #clock: Pick<Clock, "monotonic" | "sleep">;
   #left = AT_ONCE;
-  #lent = 0;
   readonly #places = new Set<Place>();
   readonly #waiting = new Set<() => void>();
 
@@ -56,7 +55,7 @@ export class LargeBodies {
   async #enter(response: IncomingMessage): Promise<Place | undefined> {
     if (this.#left > 0) this.#left--;
     else if (response.closed || !(await this.#admitted(response))) return undefined;
-    const place = { at: this.#clock.monotonic(), isLent: false };
+    const place = { at: this.#clock.monotonic(), isStalled: false };
     this.#places.add(place);
     return place;
   }
@@ -70,7 +69,7 @@ export class LargeBodies {
     const over = new AbortController();
     this.#waiting.add(enter);
     response.once("close", leave);
-    const looking = this.#lendWhile(over.signal);
+    const looking = this.#passStalledWhile(over.signal);
     try {
       return await promise;
     } finally {
@@ -80,28 +79,28 @@ export class LargeBodies {
     }
   }
 
-  async #lendWhile(signal: AbortSignal): Promise<void> {
+  async #passStalledWhile(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.sleep(STALLED_MS, signal);
-      if (!signal.aborted) this.#lendStalled();
+      if (!signal.aborted) this.#passStalled();
     }
   }
 
-  #lendStalled(): void {
+  #passStalled(): void {
     const before = this.#clock.monotonic() - STALLED_MS;
+    let stalled = [...this.#places].filter(({ isStalled }) => isStalled).length;
     for (const place of this.#places) {
-      if (this.#waiting.size === 0 || this.#lent === AT_ONCE) return;
-      if (place.isLent || place.at > before) continue;
-      place.isLent = true;
-      this.#lent++;
+      if (this.#waiting.size === 0 || stalled === AT_ONCE) return;
+      if (place.isStalled || place.at > before) continue;
+      place.isStalled = true;
+      stalled++;
       this.#letIn();
     }
   }
 
   #leave(place: Place): void {
     this.#places.delete(place);
-    if (place.isLent) this.#lent--;
-    else this.#letIn();
+    if (!place.isStalled) this.#letIn();
   }
 
   #letIn(): void {
