@@ -7,7 +7,8 @@ import { allRaces, CHANGES } from "./scenarios.ts";
 
 const USAGE = `node test/model/main.ts [--racers n] [--states n] [words]
 
-Explores the scenarios, or only those whose titles contain the words, to their ends: a few minutes.
+Explores the scenarios, or only those whose titles contain the words, to their ends: those that take
+long take hours.
   --racers n  explore the choices of so many racers instead, 1 to 7: seconds for 3, minutes for 4, hours for 5
   --states n  stop each scenario after so many states
 Exits with 1 when a rule is broken, after the schedule that breaks it.`;

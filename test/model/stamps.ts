@@ -28,6 +28,7 @@ function mindful(actor: Actor): Actor {
 export const STAMPS: readonly Scenario[] = [
   {
     title: "stamped: a new claim, the garbage collector of its address, and a pod",
+    long: true,
     ...{ pools, stampsSeconds, time },
     actors: [admission("a", X), patientCollectionOf(X), binder({ claim: "a" })],
   },
@@ -45,6 +46,7 @@ export const STAMPS: readonly Scenario[] = [
   },
   {
     title: "stamped: an attempt that is slow, and a review of its identity that takes it for broken off",
+    long: true,
     ...{ pools, stampsSeconds, time: waiting },
     actors: [admission("a", X), mindful(forged("a", [X]))],
   },
