@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { BerthError } from "../../../allocator/base/errors.ts";
 import type { NodeBench } from "../testing/node-bench.ts";
 import { ONE, ReporterBench } from "../testing/reporter-bench.ts";
 
@@ -98,5 +99,92 @@ describe("what is said of a block's use", () => {
       await bench.reporter.look();
       assert.equal(bench.written, expected);
     }
+  });
+});
+
+describe("a block whose status cannot be written", () => {
+  setUp();
+  const OTHER = "10.0.0.6/31";
+  const REFUSED = new BerthError("INTERNAL", "a policy refuses it");
+  const LOST = new BerthError("TIMED_OUT", "no answer");
+
+  /** What the write of a block's status meets, by its CIDR. */
+  const faults = new Map<string, Error>();
+  /** Whose status was to be written. */
+  let tried: string[];
+  beforeEach(() => {
+    tried = [];
+    faults.clear();
+    bench.around = async (write, { key }) => {
+      tried.push(key);
+      const fault = faults.get(key);
+      if (fault !== undefined) throw fault;
+      return await write();
+    };
+  });
+
+  it("keeps no other one from being given back as soon as its last sandbox has ended", async () => {
+    await bench.grant(ONE, OTHER);
+    for (const cid of ["a", "b", "c"]) await node.add({ cid });
+    await bench.change(OTHER, { recalledAt: 1 });
+    await bench.hear();
+    faults.set(ONE, REFUSED);
+    const { reporter } = bench;
+    reporter.start();
+    await bench.pass(60_000);
+    for (const cid of ["a", "b", "c"]) await node.del({ cid });
+    await bench.pass(10_000);
+    assert.equal(await bench.isReturned(OTHER), true);
+    await reporter.close();
+  });
+
+  it("is tried less and less often, and at once when its record changes", async () => {
+    await bench.grant(ONE);
+    await node.add();
+    faults.set(ONE, REFUSED);
+    bench.reporter.start();
+    await bench.pass(300_000);
+    assert.ok(tried.length >= 6 && tried.length <= 10, `${tried.length} times`);
+    const before = tried.length;
+    await bench.change(ONE, { recalledAt: 1 });
+    await bench.hear();
+    bench.reporter.wake();
+    await bench.pass(0);
+    assert.equal(tried.length, before + 1);
+    await bench.reporter.close();
+  });
+
+  it("keeps no other one's use from being said, be they as many as are said in one look", async () => {
+    const cidrs = Array.from({ length: 5 }, (_, i) => `10.0.0.${i * 2}/31`);
+    await bench.grant(...cidrs);
+    for (let i = 0; i < 10; i++) await node.add({ cid: `c${i}` });
+    for (const cidr of cidrs.slice(0, 4)) faults.set(cidr, REFUSED);
+    for (let look = 0; look < 2; look++) await bench.reporter.look().catch(() => undefined);
+    assert.equal((await bench.statusOf(cidrs[4] ?? ""))?.used, 2);
+  });
+
+  it("ends the look with two others if it is the API server that does not answer, and comes last in the next one", async () => {
+    const cidrs = Array.from({ length: 5 }, (_, i) => `10.0.0.${i * 2}/31`);
+    await bench.grant(...cidrs);
+    for (let i = 0; i < 10; i++) await node.add({ cid: `c${i}` });
+    const triedIn = async (look: Promise<void>) => {
+      await look;
+      return tried.splice(0).map((cidr) => cidrs.indexOf(cidr));
+    };
+    for (const cidr of cidrs) faults.set(cidr, LOST);
+    const inVain = () => triedIn(assert.rejects(bench.reporter.look(), LOST));
+    assert.deepEqual(
+      [await inVain(), await inVain(), await inVain()],
+      [
+        [0, 1, 2],
+        [3, 4, 0],
+        [1, 2, 3],
+      ],
+    );
+    faults.clear();
+    faults.set(cidrs[4] ?? "", LOST);
+    assert.deepEqual(await inVain(), [4, 0, 1, 2, 3]);
+    faults.clear();
+    assert.deepEqual(await triedIn(bench.reporter.look()), [4]);
   });
 });

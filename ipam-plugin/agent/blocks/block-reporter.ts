@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../../allocator/base/errors.ts";
+import { BerthError, isStoreFault } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
-import { bitsOf } from "../../../allocator/ip/address.ts";
+import { Rests } from "../../../allocator/base/rests.ts";
 import { type BlockStatus, isReturned, MOST_RETURNED, returnedOf } from "../../../allocator/model/block.ts";
-import { blocksAhead } from "../../../allocator/pool/blocks.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import type { BlockFollower } from "./block-follower.ts";
 import type { BlockSource } from "./block-source.ts";
 import type { BlockSpace } from "./block-space.ts";
+import { EmptyBlocks } from "./empty-blocks.ts";
 import type { BlockEntry, NodeBlocks } from "./node-blocks.ts";
 
-/** How long a block that nobody has asked back stays empty before it is given back. */
-export const EMPTY_MS = 300_000;
 const LOOK_MS = 10_000;
 /** How often it is said of one block how many of its addresses are used. */
 const USED_MS = 30_000;
@@ -19,7 +17,10 @@ const USED_MS = 30_000;
 const FREED_MS = 2_000;
 /** How many statuses about use alone are written in one look. */
 const REPORTS_AT_ONCE = 4;
-const LONGEST_PAUSE_MS = 60_000;
+/** Whoever asks for a block takes an owner for silent after as long. */
+const LONGEST_PAUSE_MS = 20_000;
+/** Each is waited for for seconds, and one whose answer is lost says little of the next. */
+const MOST_LOST = 3;
 const ROUNDS = 8;
 
 interface BlockReporterOptions {
@@ -31,13 +32,6 @@ interface BlockReporterOptions {
   readonly node: string;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-interface Emptiness {
-  /** How many addresses of the block had been given by then. */
-  readonly given: number;
-  /** On the monotonic clock. */
-  readonly since: number;
 }
 
 interface Said {
@@ -52,7 +46,9 @@ interface Said {
  */
 export class BlockReporter {
   readonly #options: BlockReporterOptions;
-  readonly #empty = new Map<string, Emptiness>(); // UID of a block -> since when it has been seen empty
+  readonly #empty: EmptyBlocks;
+  readonly #rests: Rests; // UID and revision of a block
+  readonly #late = new Set<string>(); // UID of blocks at which the store failed, the last of them last
   readonly #said = new Map<string, Said>(); // UID of a block -> what its status says of use, by this process
   readonly #answered = new Map<string, number>(); // UID of a block in use -> the recall that another one was given back for
   readonly #stop = new AbortController();
@@ -61,6 +57,8 @@ export class BlockReporter {
 
   constructor(options: BlockReporterOptions) {
     this.#options = options;
+    this.#empty = new EmptyBlocks(options);
+    this.#rests = new Rests(options.clock);
   }
 
   start(): void {
@@ -78,32 +76,62 @@ export class BlockReporter {
     await this.#running;
   }
 
-  /** One look at every block. Rejects with what the API server or the journal made of the first that failed. */
+  /**
+   * One look at every block. What is wrong with one keeps no other from it, and rests, until its record changes or for a while: it would
+   * have each look fail. A block at which the store failed comes last in the next look, and a few of them end this one. Rejects with what
+   * was wrong with the store, or else with the first block.
+   */
   async look(): Promise<void> {
     const { source, blocks } = this.#options;
-    const faults: unknown[] = [];
+    let fault: unknown;
+    let lost = 0;
     const records = [...source.blocks()];
     this.#forget(records);
     const short = poolsAskedFor(records);
     let reports = 0;
-    for (const stored of records) {
+    for (const stored of this.#inOrder(records)) {
       const entry = blocks.get(stored.key);
       if (entry === undefined || entry.space.block.uid !== stored.uid) continue;
       try {
         await this.#settle(stored, entry);
-        const isAskedInVain = this.#isAskedInVain(stored, entry);
-        if (
-          !isAskedInVain &&
-          (reports >= REPORTS_AT_ONCE || !this.#isNews(stored, entry, short.has(stored.record.pool)))
-        )
-          continue;
-        if (!isAskedInVain) reports++;
-        await this.#sayUsed(stored, entry.space);
+        const isShort = short.has(stored.record.pool);
+        if (await this.#report(stored, entry, { isShort, mayTell: reports < REPORTS_AT_ONCE })) reports++;
+        this.#rests.end(restOf(stored));
+        this.#late.delete(stored.uid);
       } catch (error) {
-        faults.push(error);
+        if (!isStoreFault(error)) {
+          this.#rests.begin(restOf(stored));
+          fault ??= error;
+          continue;
+        }
+        this.#late.delete(stored.uid);
+        this.#late.add(stored.uid);
+        fault = error;
+        if (++lost >= MOST_LOST) break;
       }
     }
-    if (faults.length > 0) throw faults[0];
+    if (fault !== undefined) throw fault;
+  }
+
+  /** Without those that rest. */
+  #inOrder(records: readonly Stored<"block">[]): readonly Stored<"block">[] {
+    const late = [...this.#late];
+    const place = ({ uid }: Stored<"block">) => late.indexOf(uid);
+    return records
+      .filter((one) => !this.#rests.isResting(restOf(one)))
+      .toSorted((a, b) => place(a) - place(b));
+  }
+
+  /** Says how much of it is used, where that is news. Gives whether it is one of the few that are said in a look. */
+  async #report(
+    stored: Stored<"block">,
+    entry: BlockEntry,
+    { isShort, mayTell }: { readonly isShort: boolean; readonly mayTell: boolean },
+  ): Promise<boolean> {
+    const isAskedInVain = this.#isAskedInVain(stored, entry);
+    const isToTell = isAskedInVain || (mayTell && this.#isNews(stored, entry, isShort));
+    if (isToTell) await this.#sayUsed(stored, entry.space);
+    return isToTell && !isAskedInVain;
   }
 
   /** Whether it is this agent's to give from, and whether it goes back. */
@@ -126,7 +154,7 @@ export class BlockReporter {
         pause = LOOK_MS;
       } catch (error) {
         log.warn("what this node's blocks are used for was not told", { error });
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+        pause = isStoreFault(error) ? Math.min(pause * 2, LONGEST_PAUSE_MS) : LOOK_MS;
       }
       if (!this.#stop.signal.aborted) await clock.sleep(pause, this.#wake.signal);
     }
@@ -141,7 +169,7 @@ export class BlockReporter {
   }
 
   async #giveUpIfDue(stored: Stored<"block">, space: BlockSpace): Promise<void> {
-    if (this.#isDue(stored, space)) await this.#giveUp(stored.key);
+    if (this.#empty.isDue(stored, space)) await this.#giveUp(stored.key);
     else await this.#giveAnother(stored, space);
   }
 
@@ -193,36 +221,6 @@ export class BlockReporter {
       used > 0 &&
       (status?.node !== node || status.used === 0)
     );
-  }
-
-  /** Asked back, of no use as all of it was given back one by one, or long empty while there is room without it. */
-  #isDue({ uid, record }: Stored<"block">, space: BlockSpace): boolean {
-    const now = this.#options.clock.monotonic();
-    const seen = this.#empty.get(uid);
-    if (space.used > 0) {
-      this.#empty.delete(uid);
-      return false;
-    }
-    if (record.recalledAt !== undefined || space.usable === 0) return true;
-    if (seen?.given !== space.given) {
-      this.#empty.set(uid, { given: space.given, since: now });
-      return false;
-    }
-    return now - seen.since >= EMPTY_MS && this.#roomBeside(space) >= this.#keptOf(space);
-  }
-
-  /** As much room as the blocks that a node has ahead, besides one that it gives back. */
-  #keptOf(space: BlockSpace): number {
-    return blocksAhead(this.#options.follower.pool(space.block.pool)) * sizeOf(space);
-  }
-
-  #roomBeside({ block, family }: BlockSpace): number {
-    let room = 0;
-    for (const { space, state } of this.#options.blocks.all()) {
-      const isOther = space.block.pool === block.pool && space.family === family && space.block !== block;
-      if (isOther && state === "giving") room += space.available;
-    }
-    return room;
   }
 
   async #sayReturned(stored: Stored<"block">): Promise<void> {
@@ -281,9 +279,15 @@ export class BlockReporter {
 
   #forget(records: readonly Stored<"block">[]): void {
     const there = new Set(records.map(({ uid }) => uid));
-    for (const known of [this.#empty, this.#said, this.#answered])
+    this.#empty.forgetAllBut(there);
+    this.#rests.forgetOld();
+    for (const known of [this.#said, this.#answered, this.#late])
       for (const uid of known.keys()) if (!there.has(uid)) known.delete(uid);
   }
+}
+
+function restOf({ uid, revision }: Stored<"block">): string {
+  return `${uid} ${revision}`;
 }
 
 /** Pools that other nodes lack addresses of: something of this node's is asked back. */
@@ -293,8 +297,4 @@ function poolsAskedFor(records: readonly Stored<"block">[]): ReadonlySet<string>
       record.recalledAt !== undefined || (record.recalledAddresses ?? 0) > returnedOf(record).length,
   );
   return new Set(asked.map(({ record }) => record.pool));
-}
-
-function sizeOf({ network }: BlockSpace): number {
-  return 2 ** (bitsOf(network.family) - network.prefixLength);
 }

@@ -5,7 +5,7 @@ import { BerthError } from "../../../allocator/base/errors.ts";
 import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
 import type { NodeBench } from "../testing/node-bench.ts";
 import { ONE, ReporterBench } from "../testing/reporter-bench.ts";
-import { EMPTY_MS } from "./block-reporter.ts";
+import { EMPTY_MS } from "./empty-blocks.ts";
 
 const LOST = new BerthError("STORE_UNAVAILABLE", "no answer");
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { noopLogger } from "../../../allocator/base/ports.ts";
 import type { Block } from "../../../allocator/model/block.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../../allocator/store/sqlite/store.ts";
-import type { Store } from "../../../allocator/store/store.ts";
+import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { parsed, poolRecord } from "../../../test/support/fixtures.ts";
 import { SeededRandom } from "../../../test/support/random.ts";
 import { BlockReporter } from "../blocks/block-reporter.ts";
@@ -17,8 +18,10 @@ export class ReporterBench {
   readonly node: NodeBench;
   readonly realStore: Store;
   /** What happens around the write of a status. */
-  around: (write: () => ReturnType<Store["reportBlock"]>) => ReturnType<Store["reportBlock"]> = (write) =>
-    write();
+  around: (
+    write: () => ReturnType<Store["reportBlock"]>,
+    seen: Stored<"block">,
+  ) => ReturnType<Store["reportBlock"]> = (write) => write();
   written = 0;
   reporter: BlockReporter;
   /** The agent tells an API server of its blocks, and gives from none before that has heard of it. */
@@ -51,7 +54,7 @@ export class ReporterBench {
       get: (kind, key) => this.realStore.get(kind, key),
       reportBlock: (seen, status) => {
         this.written++;
-        return this.around(() => this.realStore.reportBlock(seen, status));
+        return this.around(() => this.realStore.reportBlock(seen, status), seen);
       },
     };
     const source = this.node.blockSource;
@@ -76,6 +79,14 @@ export class ReporterBench {
   async change(cidr: string, over: Partial<Block>): Promise<void> {
     const seen = (await this.realStore.get("block", cidr)) ?? assert.fail(cidr);
     assert.equal((await this.realStore.replace("block", seen, { ...seen.record, ...over })).kind, "replaced");
+  }
+
+  /** So much time passes for a reporter that was started, second by second. */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed <= ms; passed += 1_000) {
+      if (passed > 0) this.node.clock.advance(1_000);
+      for (let turn = 0; turn < 8; turn++) await nextTurn();
+    }
   }
 
   /** The watch has come as far as the store. */
