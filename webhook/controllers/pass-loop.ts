@@ -16,22 +16,24 @@ export interface Passes {
   /** Everything was listed once: before, all that is not known yet would look as if it were gone. */
   knows(): boolean;
   hasWork(): boolean;
-  /** Gives for how many milliseconds it rests at least, for others to have their turn. */
+  /** Gives for how many milliseconds it rests, for others to have their turn; not beyond the next pass that comes by itself. */
   pass(signal: AbortSignal): Promise<number>;
   /** There is nothing to do, or another replica leads: what it remembers is old by the next pass. */
   forget(): void;
 }
 
+type PassLoopDeps = Pick<ControllerDeps, "context" | "leadership" | "metrics">;
+
 /** Passes for as long as this replica leads: soon after something changes, and now and then. */
 export class PassLoop {
-  readonly #deps: ControllerDeps;
+  readonly #deps: PassLoopDeps;
   readonly #passes: Passes;
   readonly #queue: WorkQueue;
   readonly #stop = new AbortController();
   /** Monotonic: the next pass begins no sooner. */
   #restsUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: ControllerDeps, passes: Passes) {
+  constructor(deps: PassLoopDeps, passes: Passes) {
     this.#deps = deps;
     this.#passes = passes;
     const { clock, random, log } = deps.context;
@@ -68,12 +70,14 @@ export class PassLoop {
     if (!this.#passes.knows()) return { kind: "again", afterMs: SOON_MS };
     if (!this.#passes.hasWork()) return this.#forget();
     const restMs = await this.#passes.pass(signal);
-    this.#restsUntil = context.clock.monotonic() + restMs;
+    // a process that stood still during a pass took long, and cost nobody anything
+    this.#restsUntil = context.clock.monotonic() + Math.min(restMs, EVERY_MS);
     return signal.aborted ? DONE : { kind: "again", afterMs: EVERY_MS };
   }
 
   #forget(): Outcome {
     this.#passes.forget();
+    this.#restsUntil = Number.NEGATIVE_INFINITY;
     return DONE;
   }
 }
