@@ -64,8 +64,10 @@ async function serve(config: AgentConfig): Promise<void> {
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   if ("host" in config.api) await warnAboutHost(log);
+  const { signal } = stop;
   const plugin =
-    config.plugin && (await InstalledPlugin.open({ ...config.plugin, aliases: config.aliases, clock, log }));
+    config.plugin &&
+    (await InstalledPlugin.open({ ...config.plugin, aliases: config.aliases, clock, log, signal }));
   closers.push(() => plugin?.close());
   gaugeOf(metrics, "berth_agent_plugin_failing", () => (plugin?.failing === undefined ? 0 : 1));
   const userAgent = `berth-agent/${manifest.version}`;
@@ -81,7 +83,6 @@ async function serve(config: AgentConfig): Promise<void> {
   gaugeOf(metrics, "berth_ready", () => (isServing() ? 1 : 0));
   const probes = await serveProbes({ ...listen, notReady: () => notReady(), metrics, log });
   closers.push(() => probes.close());
-  const { signal } = stop;
   const swept = removeLeftoversLater(writtenFiles(config), { clock, log, signal });
   closers.push(async () => {
     stop.abort();

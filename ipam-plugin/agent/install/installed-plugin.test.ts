@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
+import { eventLoopTurns } from "../../../kube/testing/event-loop-turns.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
 import { SmallDisk, skipWithoutMount } from "../../../test/crash/small-disk.ts";
 import { eventually } from "../../../test/support/eventually.ts";
@@ -21,6 +22,8 @@ describe("a host's folder without room for the plugin", await skipWithoutMount()
   let clock: ManualClock;
   let logged: string[];
   let opened: InstalledPlugin | undefined;
+  /** The agent was told to end. */
+  let ending: AbortController;
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "berth-plugin-"));
@@ -31,6 +34,7 @@ describe("a host's folder without room for the plugin", await skipWithoutMount()
     clock = new ManualClock();
     logged = [];
     opened = undefined;
+    ending = new AbortController();
   });
   afterEach(async () => {
     await opened?.close();
@@ -42,7 +46,8 @@ describe("a host's folder without room for the plugin", await skipWithoutMount()
   const log: Logger = { ...noopLogger, info: note, error: note };
   const open = async (replace: boolean, ...names: readonly string[]) => {
     const aliases = { names, replace };
-    opened = await InstalledPlugin.open({ from: join(folder, "built"), folder: host, aliases, clock, log });
+    const from = join(folder, "built");
+    opened = await InstalledPlugin.open({ from, folder: host, aliases, clock, log, signal: ending.signal });
     return opened;
   };
   const textOf = (name: string) => readFile(join(host, name), "utf8");
@@ -106,6 +111,19 @@ describe("a host's folder without room for the plugin", await skipWithoutMount()
     disk?.free();
     await passes(plugin, false);
     assert.deepEqual([await textOf("antrea"), await textOf("antrea.before-berth")], [NEW, "#!theirs\n"]);
+  });
+
+  it("is not tried any more once the agent was told to end, however long that takes", async () => {
+    disk?.fill();
+    const plugin = await open(false);
+    ending.abort();
+    disk?.free();
+    for (let again = 0; again < 3; again++) {
+      clock.advance(5_000);
+      await eventLoopTurns();
+    }
+    assert.equal(clock.sleeping, 0);
+    assert.deepEqual([plugin.isServed, await readdir(host)], [false, []]);
   });
 
   it("is told of once, whatever its temporary file was called", async () => {

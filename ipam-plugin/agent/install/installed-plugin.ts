@@ -19,6 +19,8 @@ interface PluginOptions extends Installation {
   readonly aliases?: Aliases | undefined;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Aborts as soon as the agent is told to end: whoever took the plugin away meanwhile is not to find it again. */
+  readonly signal?: AbortSignal;
 }
 
 /** One name of the plugin. */
@@ -35,6 +37,7 @@ interface Named {
 export class InstalledPlugin {
   readonly #options: PluginOptions;
   readonly #stop = new AbortController();
+  readonly #ends: AbortSignal;
   #pending: readonly Named[];
   #isServed = true;
   #why: string | undefined;
@@ -43,6 +46,8 @@ export class InstalledPlugin {
 
   private constructor(options: PluginOptions) {
     this.#options = options;
+    const { signal } = this.#stop;
+    this.#ends = options.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
     this.#pending = namesOf(options);
   }
 
@@ -72,10 +77,9 @@ export class InstalledPlugin {
   }
 
   async #follow(): Promise<void> {
-    const { signal } = this.#stop;
-    while (this.#pending.length > 0 && !signal.aborted) {
-      await this.#options.clock.sleep(AGAIN_MS, signal);
-      if (signal.aborted) return;
+    while (this.#pending.length > 0 && !this.#ends.aborted) {
+      await this.#options.clock.sleep(AGAIN_MS, this.#ends);
+      if (this.#ends.aborted) return;
       await this.#install();
       this.#say();
     }
