@@ -18,6 +18,7 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { BerthError, type FaultCode } from "../../base/errors.ts";
+import { type LogFields, noopLogger } from "../../base/ports.ts";
 import { coded, fault, folder, NOTES, note, notes, open } from "../testing/notes.ts";
 import { openDatabase } from "./database.ts";
 import { faultOf } from "./errors.ts";
@@ -190,6 +191,28 @@ describe("database: what killed processes left while they made the file", () => 
       "berth.db.new-copies",
       "berth.db.old.new-a1B2c3",
     ]);
+  });
+
+  it("is not looked for where the folder cannot be listed, which is logged, and the file is opened", (t) => {
+    const path = join(folder(t), "berth.db");
+    openDatabase(path).close();
+    leave(path, "a1B2c3", "draft");
+    const warned: unknown[] = [];
+    const log = {
+      ...noopLogger,
+      warn: (words: string, fields?: LogFields) => void warned.push([words, fields?.["path"]]),
+    };
+    // root may list any folder, and to be another user for a moment is to be so in every thread
+    t.mock.method(fs, "readdirSync", () => {
+      throw new Error("EACCES: permission denied, scandir");
+    });
+    syncBuiltinESMExports();
+    openDatabase(path, { log }).close();
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+    assert.deepEqual(warned, [["what killed processes have left beside a file is not looked for", path]]);
+    openDatabase(path).close();
+    assert.deepEqual(readdirSync(dirname(path)), ["berth.db"]);
   });
 
   it("may be taken from one that is still at it, which opens what is there", (t) => {

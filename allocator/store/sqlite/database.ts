@@ -117,7 +117,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   if (path !== IN_MEMORY && options.readOnly !== true) {
     createFile(absolute, makeFile);
     mustBeWritable(absolute);
-    requireOwnFiles(absolute);
+    requireOwnFiles(absolute, options.log ?? noopLogger);
     inspectLog(absolute);
   } else if (path !== IN_MEMORY) requireFiles(absolute);
   const connection = connect(absolute, options);

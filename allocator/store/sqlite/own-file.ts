@@ -3,6 +3,7 @@
 import { lstatSync, readdirSync, rmSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BerthError } from "../../base/errors.ts";
+import type { Logger } from "../../base/ports.ts";
 
 const BESIDE = ["", "-wal", "-shm"];
 const OTHERS_WRITE = 0o022;
@@ -28,9 +29,14 @@ export function requireFiles(path: string): void {
  * The same for who writes. A file with two names, or behind a link, would be written by two processes that do not know of each
  * other, each with a log of its own; one that others may write to says what they like.
  */
-export function requireOwnFiles(path: string): void {
+export function requireOwnFiles(path: string, log: Pick<Logger, "warn">): void {
   requireFiles(path);
-  removeDrafts(path);
+  try {
+    removeDrafts(path);
+  } catch (error) {
+    // a folder that may be entered, and not listed: the file is as good as ever
+    log.warn("what killed processes have left beside a file is not looked for", { path, error });
+  }
   const { uid: folderOwner } = statSync(dirname(path));
   const owners = [0, process.getuid?.() ?? 0, folderOwner];
   for (const each of BESIDE.map((suffix) => `${path}${suffix}`)) {
