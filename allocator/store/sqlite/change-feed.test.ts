@@ -2,11 +2,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
+import { SeededRandom } from "../../../test/support/random.ts";
+import { BerthError } from "../../base/errors.ts";
 import { type Clock, noopLogger } from "../../base/ports.ts";
 import { nth, poolOf, reservationOf } from "../contract/samples.ts";
 import { converges, created, eventually, expectReplaced, listed, syncedWatch } from "../contract/subject.ts";
 import type { Change, Store } from "../store.ts";
 import { fileIn, meddle, open } from "../testing/sqlite-files.ts";
+import { openDatabase } from "./database.ts";
+import { openSqliteStore } from "./store.ts";
 
 describe("sqlite store: watch", () => {
   it("starts over when it fell behind the log, and misses nothing", async (t) => {
@@ -94,15 +98,40 @@ describe("sqlite store: watch", () => {
     };
     await created(store, "pool", poolOf("a"));
     await turns();
-    const looks = t.mock.method(database, "read").mock;
+    const looks = (["read", "readOnce"] as const).map((name) => t.mock.method(database, name).mock);
     await database.write((sql) => sql.run("CREATE TABLE journal (id INTEGER)"));
     await database.write((sql) => sql.run("INSERT INTO journal VALUES (1)"));
     await turns();
-    assert.equal(looks.callCount(), 0);
+    const exists = await store.create("pool", poolOf("a"));
+    await turns();
+    assert.equal(exists.kind, "exists");
+    assert.deepEqual(
+      looks.map((mock) => mock.callCount()),
+      [0, 0],
+    );
     await created(store, "pool", poolOf("b"));
     await turns();
     assert.deepEqual([...(informers[0]?.state.keys() ?? [])].sort(), ["a", "b"]);
     for (const watching of informers) await watching.stop();
+  });
+
+  it("is woken by a change that another store of the same database wrote, after one that was undone", async (t) => {
+    let fault: Error | undefined;
+    const beforeCommit = () => {
+      if (fault !== undefined) throw fault;
+    };
+    const database = openDatabase(":memory:", { beforeCommit });
+    t.after(() => database.close());
+    const deps = { clock: new ManualClock(), random: new SeededRandom(1), log: noopLogger };
+    const [store, other] = [openSqliteStore(database, deps), openSqliteStore(database, deps)];
+    const watching = await syncedWatch(store, "pool");
+    fault = new BerthError("STORE_FULL", "full");
+    await assert.rejects(other.create("pool", poolOf("a")), { code: "STORE_FULL" });
+    fault = undefined;
+    await created(other, "pool", poolOf("a"));
+    await eventually("the pool", () => watching.state.has("a"));
+    await watching.stop();
+    for (const one of [store, other]) await one.close();
   });
 
   it("of memory does not look for other processes", async (t) => {

@@ -31,14 +31,15 @@ export class ChangeFeed {
   #polling: AbortController | undefined;
   #dataVersion: number;
   #waking = false;
-  /** The newest change when watchers were last woken for a commit of this object. */
-  #wokenAt: number | undefined;
+  /** Of the database's count of changes: where watchers were last woken for a commit of this object. */
+  #wokenAt: number;
 
   constructor(database: Database, deps: { readonly clock: Clock; readonly log: Logger }) {
     this.#database = database;
     this.#clock = deps.clock;
     this.#log = deps.log;
     this.#dataVersion = database.dataVersion();
+    this.#wokenAt = database.changes;
     this.#stopListening = database.onCommit(() => this.#wakeSoon());
   }
 
@@ -145,14 +146,9 @@ export class ChangeFeed {
 
   /** Most commits of a node are its journal's: no watcher needs to look at the log for these. */
   #isNew(): boolean {
-    if (this.#sleepers.size === 0) return false;
-    try {
-      const before = this.#wokenAt;
-      this.#wokenAt = this.#database.readOnce(logBounds).newest;
-      return this.#wokenAt !== before;
-    } catch {
-      return true; // what is wrong with the file, the watchers find out
-    }
+    const before = this.#wokenAt;
+    this.#wokenAt = this.#database.changes;
+    return this.#wokenAt !== before;
   }
 
   #wake(): void {

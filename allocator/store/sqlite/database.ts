@@ -162,6 +162,7 @@ export class Database {
   readonly #listeners = new Set<() => void>();
   readonly #snapshots = new Set<() => void>(); // ways to close those that are open
   #commitBegan = 0;
+  #changes = 0;
   #closed = false;
 
   /** @internal Use openDatabase: the connection must have been checked. */
@@ -232,6 +233,16 @@ export class Database {
   dataVersion(): number {
     this.#mustServe();
     return integerOf(this.#connection.get("PRAGMA data_version"), "data_version");
+  }
+
+  /** To be called in a work that writes what somebody follows. */
+  noteChange(): void {
+    this.#changes++;
+  }
+
+  /** While it stays the same, no work of this object has committed what somebody follows; one that was undone counts, too. */
+  get changes(): number {
+    return this.#changes;
   }
 
   /** Calls `listener` after each commit of this object; returns the way to stop that. */

@@ -17,7 +17,7 @@ export const STEPS: readonly string[] = [
 ];
 
 /** A record as text: what is common to a row of `records` and one of `changes`. */
-interface Written {
+export interface Written {
   readonly key: string;
   readonly uid: string;
   readonly createdAt: number;

@@ -20,7 +20,7 @@ import type {
 } from "../store.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type { Database } from "./database.ts";
-import { CHUNK, drop, LOG_START, put, readOne, readPage, STEPS, storedOf } from "./rows.ts";
+import { CHUNK, drop, LOG_START, put, readOne, readPage, STEPS, storedOf, type Written } from "./rows.ts";
 import { type Row, type Sql, textColumn, type Work } from "./sql.ts";
 
 const KEPT_CHANGES = 20_000;
@@ -65,7 +65,7 @@ class SqliteStore implements Store {
     return this.#write((sql) => {
       const there = readOne(sql, kind, key);
       if (there !== undefined) return { kind: "exists", stored: storedOf(kind, there) };
-      const row = put(sql, kind, { key, uid: this.#random.token(), createdAt, body }, this.#kept);
+      const row = this.#put(sql, kind, { key, uid: this.#random.token(), createdAt, body });
       return { kind: "created", stored: storedOf(kind, row) };
     });
   }
@@ -99,6 +99,7 @@ class SqliteStore implements Store {
       const row = readSeen(sql, kind, seen);
       if (row === undefined) return { kind: "conflict" };
       drop(sql, kind, row, this.#kept);
+      this.#database.noteChange();
       return { kind: "removed" };
     });
   }
@@ -151,8 +152,13 @@ class SqliteStore implements Store {
       const there = storedOf(kind, row);
       const body = encodeRecord(kind, next(there.record), there);
       const written = { key: there.key, uid: there.uid, createdAt: there.createdAt, body };
-      return { kind: "replaced", stored: storedOf(kind, put(sql, kind, written, this.#kept)) };
+      return { kind: "replaced", stored: storedOf(kind, this.#put(sql, kind, written)) };
     });
+  }
+
+  #put(sql: Sql, kind: Kind, written: Written): Row {
+    this.#database.noteChange();
+    return put(sql, kind, written, this.#kept);
   }
 
   #write<T>(work: Work<T>): Promise<T> {
