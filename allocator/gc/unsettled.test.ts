@@ -249,6 +249,28 @@ describe("claims of pods that run", () => {
   });
 });
 
+describe("records that are gone", () => {
+  it("are looked for by no pass after one over everything, however many went since the last that was not", async (t) => {
+    await using world = await openWorld({ pools: [POOL] });
+    await running(world, 2);
+    const { after } = asking(world, { fenced: false });
+    await after(0);
+    for (const kind of ["claim", "reservation"] as const)
+      for (const seen of await world.all(kind)) await world.realStore.remove(kind, seen);
+    await world.objects.keep(
+      granted(readObject({ apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } })),
+    );
+    await world.settle();
+    await after(0);
+    const lookups = (["claim", "reservation"] as const).map((kind) => t.mock.method(world.cache, kind).mock);
+    await after(10_000);
+    assert.deepEqual(
+      lookups.map((mock) => mock.callCount()),
+      [0, 0],
+    );
+  });
+});
+
 describe("a reservation of a claim that is being given back", () => {
   it("and that it does not list any more is freed when the claim is gone", async () => {
     await using world = await openWorld({ pools: [POOL] });

@@ -51,8 +51,9 @@ export class Unsettled {
     const now = this.#clock.monotonic();
     if (this.#following === undefined || now >= this.#allAt) {
       this.#allAt = now + ALL_EVERY_MS;
-      this.#objects.clear();
-      this.#nodes.clear();
+      // one that breaks off is made again as a whole
+      for (const noted of [this.#keys.claim, this.#keys.reservation, this.#objects, this.#nodes])
+        noted.clear();
       return { claims: () => this.#view.claims(), reservations: () => this.#view.reservations() };
     }
     await this.#addFenced();
