@@ -12,11 +12,11 @@ describe("what was made last", () => {
       return `${key}${version}`;
     });
 
-  it("is made anew of another version, and where others have been made since", () => {
+  it("is made anew of another version, and where others have been used since", () => {
     assert.deepEqual([of("a", "1"), of("a", "1"), of("a", "2")], ["a1", "a1", "a2"]);
     assert.deepEqual(made, ["a1", "a2"]);
     assert.deepEqual([of("b", "1"), of("a", "2"), of("c", "1")], ["b1", "a2", "c1"]);
-    assert.deepEqual([of("b", "1"), of("c", "1"), of("a", "2")], ["b1", "c1", "a2"]);
-    assert.deepEqual(made, ["a1", "a2", "b1", "c1", "a2"]);
+    assert.deepEqual([of("a", "2"), of("c", "1"), of("b", "1")], ["a2", "c1", "b1"]);
+    assert.deepEqual(made, ["a1", "a2", "b1", "c1", "b1"]);
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * What was made last of a few texts or objects that are read over and over. Of one that has not changed the same is given again, by
+ * What was used last of what was made of a few texts or objects that are read over and over. Of one that has not changed the same is given again, by
  * which others may know what they have made of that.
  */
 export class LastMade<T> {
@@ -15,12 +15,11 @@ export class LastMade<T> {
   /** `version`: of whatever `make` reads; another one has another. */
   of(key: string, version: string, make: () => T): T {
     const known = this.#made.get(key);
-    if (known?.version === version) return known.made;
-    const made = make();
-    this.#made.delete(key);
-    this.#made.set(key, { version, made });
-    const [oldest] = this.#made.keys();
-    if (this.#made.size > this.#most && oldest !== undefined) this.#made.delete(oldest);
-    return made;
+    const now = known?.version === version ? known : { version, made: make() };
+    this.#made.delete(key); // what was used last is last
+    this.#made.set(key, now);
+    const [first] = this.#made.keys();
+    if (this.#made.size > this.#most && first !== undefined) this.#made.delete(first);
+    return now.made;
   }
 }
