@@ -242,3 +242,23 @@ describe("isAtRest", () => {
     it(`${title}: ${rests}`, () => assert.equal(isDetached(claim), rests));
   }
 });
+
+describe("a claim whose sandbox was not seen to end", () => {
+  const wordsOf = (facts: Partial<BindingEvidence>) => {
+    const plan = planBind(bound(), podOn("b", "y"), { ...NONE, ...facts }, NOW);
+    return isRefusal(plan) ? plan.message : plan.kind;
+  };
+
+  it("is said to wait for its node in a cluster, and for its host where there are no nodes", () => {
+    assert.match(
+      wordsOf({}),
+      /is still bound to pod a on node x, .*that node's agent reports, .*berth\.dev\/fenced=true$/,
+    );
+    const onHosts = wordsOf({ onHosts: true });
+    assert.match(
+      onHosts,
+      /is still bound to a on host x, .*that host's agent reports, .*: berthctl fence x$/,
+    );
+    assert.doesNotMatch(onHosts, /\bnode\b|\bpod\b/);
+  });
+});

@@ -43,6 +43,8 @@ export interface BindingEvidence {
   readonly holdExpired: boolean;
   /** The pod of the present binding, of another name, is there and has not ended. Absent: nobody looked. */
   readonly holderThere?: boolean;
+  /** Nodes are hosts that share an etcd: who reads a refusal there knows of no Node, and has containers. */
+  readonly onHosts?: boolean;
 }
 
 export type BindPlan =
@@ -80,12 +82,14 @@ export function planBind(claim: Claim, pod: BindTarget, evidence: BindingEvidenc
   if (evidence.fenced) return { kind: "bind", binding };
   if (evidence.holderThere === true) return boundElsewhere(claim, current);
   if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
-  return refuseAddress(
-    "CLAIM_BUSY",
-    `${described(claim)} is still bound to pod ${current.podName} on node ${current.node}, whose sandbox was not seen to end; ` +
-      `it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true`,
-    { claim: key, pod: current.podName, node: current.node },
-  );
+  const words = `${described(claim)} is still bound to ${stillBoundTo(current, evidence)}`;
+  return refuseAddress("CLAIM_BUSY", words, { claim: key, pod: current.podName, node: current.node });
+}
+
+function stillBoundTo({ podName, node }: Binding, { onHosts }: BindingEvidence): string {
+  return onHosts === true
+    ? `${podName} on host ${node}, whose sandbox was not seen to end; it moves when that host's agent reports, or when a person says that the host is gone for good: berthctl fence ${node}`
+    : `pod ${podName} on node ${node}, whose sandbox was not seen to end; it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true`;
 }
 
 /** Whoever waits asked for an address, and need not know what its claim is called. */

@@ -105,9 +105,9 @@ export async function busy(
   const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
   const node = record.binding?.node || sandbox?.node || "this one";
   const container = containerOf(record, place);
-  const whose = container === undefined ? `pod ${pod}` : describeHolder(record, place);
-  const [first, where] =
-    container === undefined ? ["delete the pod", "node"] : ["stop the container", "host"];
+  const named = place === "etcd" ? pod : `pod ${pod}`; // of a runtime that says a name that is the container's
+  const whose = container === undefined ? named : describeHolder(record, place);
+  const [first, where] = place === "etcd" ? ["stop the container", "host"] : ["delete the pod", "node"];
   // invariant 3b; whoever may not read Nodes cannot know
   if (await ifAllowed(() => world.fenced(node), false)) return undefined;
   return refuse(

@@ -33,7 +33,10 @@ export async function withEtcdReviews<T>(
       const handlersNow = async () => {
         const view = await loadCache(store);
         const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
-        return createHandlers({ context, inventory: admitted, embedded: admitted, enqueueForGc });
+        return createHandlers({
+          ...{ context, inventory: admitted, embedded: admitted, enqueueForGc },
+          onHosts: true,
+        });
       };
       const webhook: Webhook = {
         async review(route, input) {

@@ -70,7 +70,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.deepEqual(addressesIn(await a.runtime.add(here)), ["10.10.30.60/24"]);
       assert.match(
         failureOf(await b.runtime.add(there, asPodman)).msg,
-        /default\/recorder \(10\.10\.30\.60\) is still bound to pod recorder on node host-a/,
+        /default\/recorder \(10\.10\.30\.60\) is still bound to recorder on host host-a, .*: berthctl fence host-a$/,
       );
       const [any = ""] = addressesIn(await b.runtime.add(b.container()));
       assert.match(any, /^10\.10\.30\.(5\d|6\d|70)\/24$/);
@@ -92,7 +92,14 @@ if (havePartsOrSkip(["etcd"])) {
         await reported(1, "reserve", "default/thief", "--address", "10.10.30.60"),
         /is held by default\/recorder/,
       );
-      assert.match(await reported(1, "release", "default/recorder"), /whose sandbox may be alive/);
+      assert.match(
+        await reported(1, "release", "default/recorder"),
+        /is bound to recorder on host host-b, whose sandbox may be alive; stop the container first/,
+      );
+      assert.match(
+        await reported(1, "delete", "claim", "recorder"),
+        /is in use by recorder on host host-b; stop the container first/,
+      );
       assert.match(await reported(0, "release", "default/spare"), /released/);
       assert.match(await reported(0, "check"), /^ok/);
       assert.match(

@@ -55,6 +55,8 @@ export interface NodeUse {
 
 /** What the admission decisions work with. */
 export interface AdmissionContext {
+  /** Records are in an etcd that hosts without Kubernetes share: whoever reads a refusal has hosts and containers. */
+  readonly onHosts?: boolean;
   readonly context: Context;
   readonly inventory: ClusterState;
   /**

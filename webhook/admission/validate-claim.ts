@@ -209,7 +209,7 @@ async function onClaimDeleted(
   if (seen === undefined) return allowed(request.uid);
   const fenced =
     !isDetached(seen.record) && (await admission.inventory.fenced(seen.record.binding?.node ?? ""));
-  const refusal = fenced ? undefined : inUse(seen);
+  const refusal = fenced ? undefined : inUse(seen, admission.onHosts);
   if (refusal !== undefined) return denied(request.uid, refusal);
   if (admission.embedded === undefined)
     return allowed(request.uid, await warnMadeAgain(admission.inventory, seen));
@@ -217,15 +217,11 @@ async function onClaimDeleted(
   return allowed(request.uid);
 }
 
-function inUse({ key, record }: Stored<"claim">): Refusal | undefined {
+function inUse({ key, record }: Stored<"claim">, onHosts = false): Refusal | undefined {
   if (isDetached(record)) return undefined;
-  const pod = record.binding?.podName ?? "";
-  return refuse(
-    "CLAIM_BUSY",
-    `claim ${key} is in use by pod ${pod} on node ${record.binding?.node ?? ""}; delete the pod first`,
-    {
-      claim: key,
-      pod,
-    },
-  );
+  const { podName: pod = "", node = "" } = record.binding ?? {};
+  const words = onHosts
+    ? `${pod} on host ${node}; stop the container first`
+    : `pod ${pod} on node ${node}; delete the pod first`;
+  return refuse("CLAIM_BUSY", `claim ${key} is in use by ${words}`, { claim: key, pod });
 }

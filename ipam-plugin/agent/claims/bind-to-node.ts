@@ -16,6 +16,8 @@ interface BindDeps {
   readonly inventory: ClusterState;
   /** This node's name. */
   readonly node: string;
+  /** It is one of the hosts that share an etcd. */
+  readonly onHosts?: boolean;
 }
 
 /** Binds the claim that was found to this node, for the pod that asks. */
@@ -58,11 +60,12 @@ export async function settle(
 }
 
 async function evidenceOf(
-  { inventory, context }: BindDeps,
+  { inventory, context, onHosts = false }: BindDeps,
   { namespace, binding }: Claim,
 ): Promise<BindingEvidence> {
   if (binding === undefined) return { fenced: false, holdExpired: true };
-  if (binding.node !== "") return { fenced: await inventory.fenced(binding.node), holdExpired: false };
+  if (binding.node !== "")
+    return { fenced: await inventory.fenced(binding.node), holdExpired: false, onHosts };
   const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
   const livePodUID = pod?.ended === false ? pod.uid : undefined;
   return { fenced: false, holdExpired: isHoldExpired(asUnmet(binding), livePodUID, context.clock.now()) };

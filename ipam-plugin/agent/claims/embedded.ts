@@ -65,6 +65,8 @@ export interface EmbeddedClaimsOptions {
   readonly hasBlocks?: (pool: string) => boolean;
   /** A claim that an ADD makes is this node's from its first write on: others may collect what is nobody's. Absent: it is bound later. */
   readonly bindsAtOnce?: boolean;
+  /** This node is one of the hosts that share an etcd. */
+  readonly onHosts?: boolean;
   /** Whether a claim of this pod that the view lacks is most likely not there: then making it is the proof. Absent: none is. */
   readonly isNew?: (pod: PodRef) => boolean;
   /** Gives back, for this ADD, what its container had before this plugin was. Absent: none had anything. */

@@ -155,6 +155,7 @@ function claimsOf({ node, clock, log, bootedAt = 0 }: EtcdSideOptions, parts: Cl
       ...{ context, inventory, node },
       enqueueForGc: collector.enqueue.bind(collector),
       bindsAtOnce: true,
+      onHosts: true,
       former: (request) => freeFormer(context, former, request),
       isNew: ({ name }) => isContainerName(name),
     }),
