@@ -61,6 +61,8 @@ async function commitHeld(
   const kept =
     assignment.source === "static" ? [] : assignment.result.addresses.map(({ address }) => address);
   const before = kept.map((address) => ({ address, holder: space.holderOf(address) }));
+  // if nothing is written: of a block it was free to be given, nobody has had it since, and it has not to cool
+  const freeSince = assignment.source === "block" ? 0 : undefined;
   for (const address of kept) space.hold(address, id);
   for (const { rangeSet, address } of assignment.positions ?? []) space.advance(rangeSet, address);
   const ended = (assignment.superseded ?? []).map((old) =>
@@ -72,7 +74,7 @@ async function commitHeld(
     for (const { address, holder } of before) {
       // The one before may have been deleted while the journal tried.
       if (holder !== undefined && attachments.isAttached(holder)) space.hold(address, holder);
-      else space.release(address, id);
+      else space.release(address, id, freeSince);
     }
     throw error;
   }

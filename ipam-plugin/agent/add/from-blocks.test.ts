@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { BlocksBench } from "../testing/blocks-bench.ts";
-import { addressesOf, claimResult, errorOf, podArgs } from "../testing/node-bench.ts";
+import { address, addressesOf, claimResult, errorOf, podArgs } from "../testing/node-bench.ts";
 
 const FULL_DISK = new BerthError("STORE_FULL", "the disk is full");
 
@@ -132,6 +132,16 @@ describe("an ADD that is served from a block", () => {
     assert.deepEqual(node.held, []);
     await node.clock.advance(30_000);
     assert.deepEqual(await node.add(), ["10.0.0.4"]);
+  });
+
+  it("leaves what it would have given to be given at once, when the journal can be written again", async () => {
+    await node.grant("10.0.0.4/31");
+    node.diskFault = FULL_DISK;
+    for (const cid of ["a", "b"]) assert.equal(errorOf(await node.call("ADD", { cid })).code, 5);
+    node.diskFault = undefined;
+    assert.equal(node.parts.blocks.isFree("db", address("10.0.0.4"), 30_000), true, "it does not cool");
+    const given = [await node.add({ cid: "a" }), await node.add({ cid: "b" })];
+    assert.deepEqual(given.flat().sort(), ["10.0.0.4", "10.0.0.5"]);
   });
 
   it("gets an address that no other has, with 110 at once from four blocks of 32 and in three networks", async () => {
