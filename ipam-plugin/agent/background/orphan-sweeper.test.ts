@@ -238,6 +238,20 @@ describe("what counts as in use on this node", () => {
     assert.deepEqual(node.claimSource.freed, ["shop/lost", other]);
     assert.ok(!asked.includes(two));
   });
+
+  it("is said to be absent also while a sandbox that is gone cannot be journalled, whose disk is full", async () => {
+    node.host.present.add("/run/netns/a");
+    await node.add({ cid: "a" });
+    node.host.present.clear();
+    await sweep.look();
+    node.claimSource.used = ["shop/lost"];
+    node.diskFault = new BerthError("STORE_FULL", "the disk is full");
+    await assert.rejects(sweep.look(), { code: "STORE_FULL" });
+    assert.deepEqual(node.claimSource.freed, ["shop/lost"]);
+    node.diskFault = undefined;
+    await sweep.look();
+    assert.deepEqual(node.held, []);
+  });
 });
 
 describe("tombstones", () => {

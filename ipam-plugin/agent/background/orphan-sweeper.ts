@@ -93,8 +93,11 @@ export class OrphanSweeper {
 
   /** Checks every sandbox once, the age of the tombstones, and what counts as in use on this node. */
   async look(): Promise<void> {
-    await this.#lookAtSandboxes();
-    await this.#lookAtClaims();
+    try {
+      await this.#lookAtSandboxes();
+    } finally {
+      await this.#lookAtClaims(); // most of that needs no room in the journal
+    }
   }
 
   async #lookAtSandboxes(): Promise<void> {
@@ -102,8 +105,10 @@ export class OrphanSweeper {
     const gone = await this.#findGone();
     const twice = gone.filter((attachment) => this.#suspects.has(attachment));
     this.#suspects = new Set(gone);
-    await Promise.all(twice.map((attachment) => this.#free(attachment)));
+    const freed = await Promise.allSettled(twice.map((attachment) => this.#free(attachment)));
     if (twice.length > 0) detachReporter.wake();
+    const failed = freed.find((one) => one.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
     const now = this.#parts.clock.now();
     const forgotten = [...attachments.all()].filter(
       (one) => one.state === "detached" && !one.noticePending && one.detachedAt < now - this.#keptFor(one),
