@@ -25,6 +25,7 @@ import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { ETCD_FLAGS, usageError, waitMsOf } from "./terminal/flags.ts";
 import { commandList, commandsOf, helpOf, type Program } from "./terminal/help.ts";
+import { commandCalled } from "./terminal/other-words.ts";
 import { printable } from "./terminal/output.ts";
 import {
   type EnvDefaults,
@@ -74,9 +75,8 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
   const command = COMMANDS.find((known) => known.name === (name === "--version" ? "version" : name));
   if (command === undefined) throw unknownCommand(name, program);
   if (command.inCluster !== undefined && program === "kubectl berth") {
-    throw usageError(
-      `kubectl berth has no ${command.name}, which is for a data folder; ${command.inCluster}`,
-    );
+    const place = command.flags["data"] === undefined ? "hosts that share an etcd" : "a data folder";
+    throw usageError(`kubectl berth has no ${command.name}, which is for ${place}; ${command.inCluster}`);
   }
   if (command.onlyReads === true) commandContext.onlyReads?.();
   const args = readArguments(command, rest);
@@ -209,7 +209,7 @@ function unknownCommand(name: string, program: Program): BerthError {
   // a flag that says where, and nothing behind it
   if (PLACES.test(name))
     return usageError(`name a command behind ${name.split("=", 1)[0]}; there are ${names.join(", ")}`);
-  const near = nearestWord(name, names);
+  const near = commandCalled(name, names) ?? nearestWord(name, names);
   const advice = near === undefined ? `there are ${names.join(", ")}` : `did you mean ${near}?`;
   return usageError(`there is no command ${JSON.stringify(name)}; ${advice}`);
 }

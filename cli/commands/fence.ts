@@ -35,7 +35,8 @@ export const fence: Command = {
     },
     ...ETCD_FLAGS,
   },
-  inCluster: "taint the node out-of-service, or annotate it (docs/cluster.md)",
+  inCluster:
+    "a node that is off is fenced with: kubectl taint node NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute (docs/operations.md, A node is lost)",
   examples: [
     "berthctl fence host-c --etcd http://10.0.0.1:2379",
     "berthctl fence host-c --etcd http://10.0.0.1:2379 --yes",

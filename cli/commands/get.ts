@@ -18,6 +18,7 @@ import { reservations } from "../listings/reservations.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command } from "../terminal/command.ts";
 import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { listingCalled } from "../terminal/other-words.ts";
 import { FORMATS, formatOf } from "../terminal/output.ts";
 
 const LISTINGS: readonly AnyListing[] = [
@@ -109,7 +110,7 @@ function listingNamed(what: string | undefined, kubectl: boolean): AnyListing {
   if (found === hosts && kubectl) throw usageError("hosts are listed by berthctl --etcd URL");
   if (found !== undefined) return found;
   if (what.includes(",")) throw usageError(`${JSON.stringify(what)} are several; list one kind at a time`);
-  const near = kindNamed(what)?.listing ?? nearestWord(what, known);
+  const near = kindNamed(what)?.listing ?? listingCalled(bare, known) ?? nearestWord(what, known);
   const advice = near === undefined ? `there are ${known.join(", ")}` : `did you mean ${near}?`;
   throw usageError(`${JSON.stringify(what)} cannot be listed; ${advice}`);
 }

@@ -20,7 +20,7 @@ import {
   usageError,
   waitMsOf,
 } from "../terminal/flags.ts";
-import { addressNamed } from "./address-named.ts";
+import { addressNamed, addressUnlessName } from "./address-named.ts";
 import { withReviews } from "./reviews.ts";
 
 /** A controller takes milliseconds; the one that leads may just be another one than a moment ago. */
@@ -56,6 +56,8 @@ export const reserve: Command = {
   examples: ["berthctl reserve shop/printer --address 10.20.0.55", "berthctl reserve shop/printer --pool db"],
   async run(args, context) {
     const [operand = ""] = args.expect("NAMESPACE/NAME");
+    if (addressUnlessName(operand) !== undefined && args.text("address") === undefined)
+      throw usageError(`give a name for the claim, too: reserve [NAMESPACE/]NAME --address ${operand}`);
     const request = requestOf(args);
     const subjectIn = (namespace: string | undefined) => subjectFor(operand, namespace, request);
     const dryRun = args.has("dry-run");
@@ -102,11 +104,24 @@ function requestOf(args: Arguments): object {
   if (`${addresses ?? pools}`.includes("@")) return requestOn(addresses, pools);
   const none =
     addresses === undefined ? undefined : words(addresses).find((word) => addressNamed(word) === undefined);
+  if (none !== undefined && isRange(none)) throw noRange(none);
   if (none !== undefined) throw noAddress(none, "--address");
   return {
     ...(addresses === undefined ? {} : { addresses: words(addresses) }),
     ...(pools === undefined ? {} : { pools: words(pools) }),
   };
+}
+
+function isRange(word: string): boolean {
+  const [from = "", to = "", ...more] = word.split("-");
+  return more.length === 0 && addressNamed(from) !== undefined && addressNamed(to) !== undefined;
+}
+
+function noRange(range: string): Error {
+  const words = `--address ${JSON.stringify(range)} is a range, and a claim has one address of each family`;
+  return usageError(
+    `${words}; to keep a range, list it in its pool: in spec.reserved, for who asks for an address of it by name, or in exclude of spec.ranges, for nobody`,
+  );
 }
 
 /** With interfaces, as annotations have them: `10.20.0.51,10.30.0.51@net1`, `db,lan@net1`. */

@@ -82,6 +82,8 @@ export function noAddress(text: string, flag = ""): BerthError {
 export function refuseTwoNamespaces(operand: string, given: string | undefined): void {
   const [namespace = "", ...name] = operand.split("/");
   if (given === undefined || name.length !== 1 || namespace === "" || namespace === given) return;
+  if (/^(?:pod|ipclaim|claim)s?$/.test(namespace))
+    throw usageError(`name it without ${namespace}/: ${name[0]} -n ${given}`);
   throw usageError("give the namespace once: in front of the name, or with -n");
 }
 
