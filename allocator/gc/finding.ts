@@ -33,6 +33,7 @@ export interface Finding {
     | "asks-in-vain" // a pod that asks where Berth does not look (cli/explain/pod-survey.ts)
     | "shared-cidr" // two nodes have CIDRs that share addresses (cli/explain/shared-node-cidrs.ts)
     | "not-installed" // no webhook configuration or agents of Berth's (cli/explain/installation.ts)
+    | "not-ready" // a webhook that nobody serves, or nodes without a ready agent (cli/explain/installation.ts)
     | "fenced-ready" // a node that is fenced and well (cli/explain/installation.ts)
     | "no-node" // a pool that no node is of, while claims of pods have addresses of it (cli/explain/pools-for-nobody.ts)
     | "closed" // a pool that is not open to a namespace whose claims have addresses of it (the same)

@@ -68,6 +68,7 @@ function wellBut(findings: CheckResult["findings"]): string {
   };
   const notes = [
     ...(countOf(["not-installed"]) === 0 ? [] : ["Berth is not installed in full"]),
+    ...(countOf(["not-ready"]) === 0 ? [] : ["Berth does not serve everybody"]),
     ...NOTES.flatMap(([kinds, one, more]) => {
       const many = countOf(kinds);
       return many === 0 ? [] : [counted(many, one, more)];
