@@ -66,7 +66,7 @@ export const GROUPS: readonly Group[] = [
       "test/bench/{add-report,chart,options,results,review-line,statistics,table}.test.ts",
       "test/bugs/{catalogue,cluster,node,places,records}.test.ts",
       "test/cluster/{histogram,observer,readme-commands}.test.ts",
-      "test/docs/{alerts,drop-ins,errors,links,rights,security,several-interfaces}.test.ts",
+      "test/docs/{alerts,drop-ins,errors,kinds-of-others,links,rights,security,several-interfaces}.test.ts",
       "test/model/store.test.ts",
       "test/readme.test.ts",
       "test/simulation/{claim-reads,doubt,needs}.test.ts",
