@@ -23,6 +23,8 @@ export interface DynamicFacts {
   readonly choice: PoolChoice | Refusal | undefined;
   /** Why none of these pools has an address for it now; absent: one has, or it has its addresses. */
   readonly usedUp?: string;
+  /** Where none of Berth's pools serves it: those that would if they were not disabled. */
+  readonly disabled?: readonly string[];
   /** This user may not read pools, or blocks: nothing is known of either. */
   readonly hidden?: true;
 }
@@ -57,6 +59,8 @@ export async function dynamicFactsOf(
       hidden: true,
     };
   const choice = choiceFor(view.pools(), pod.metadata, { namespaceLabels, nodeLabels });
+  const disabled =
+    choice === undefined ? disabledFor(view.pools(), pod.metadata, { namespaceLabels, nodeLabels }) : [];
   const node = pod.spec.text("nodeName") || backend.node;
   const isWaiting = addresses.length === 0 && node !== "" && choice !== undefined && !isRefusal(choice);
   const usedUp = isWaiting ? await ifAllowed(() => usedUpFor(backend.store, choice, node)) : undefined;
@@ -64,6 +68,7 @@ export async function dynamicFactsOf(
     addresses: addresses.map((address) => ({ address, block: view.blockOwning(address) })),
     choice,
     ...(usedUp === undefined ? {} : { usedUp }),
+    ...(disabled.length === 0 ? {} : { disabled }),
   };
 }
 
@@ -81,6 +86,20 @@ function choiceFor(
   return choice === undefined || isRefusal(choice) || choice.pools.some(hasBlocks) ? choice : undefined;
 }
 
+/** Pools that would serve the pod if they were not disabled, by name. */
+function disabledFor(
+  pools: readonly Pool[],
+  pod: Labelled,
+  labels: { readonly namespaceLabels: Labels; readonly nodeLabels: Labels },
+): readonly string[] {
+  const closed = new Set(pools.filter((pool) => pool.disabled && !pool.deleting).map(({ name }) => name));
+  const opened = pools.map((pool) => (closed.has(pool.name) ? { ...pool, disabled: false } : pool));
+  const choice = choiceFor(opened, pod, labels);
+  return choice === undefined || isRefusal(choice)
+    ? []
+    : choice.pools.map(({ name }) => name).filter((name) => closed.has(name));
+}
+
 const BY: Readonly<Record<PoolChoice["by"], string>> = {
   network: "which its network names",
   annotation: "which its annotation names",
@@ -89,8 +108,18 @@ const BY: Readonly<Record<PoolChoice["by"], string>> = {
 };
 
 const ASKS = "asks for no fixed address";
-const UNSERVED =
-  "asks for no fixed address, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: make a pool with blockSize (docs/blocks.md)";
+
+/** With pools that would serve it if they were not `disabled`. */
+function unserved(disabled: readonly string[] = []): string {
+  const many = disabled.length === 1 ? "pool" : "pools";
+  const names = disabled.map((name) => `"${name}"`).join(", ");
+  const remedy =
+    disabled.length === 0
+      ? "make a pool with blockSize (docs/blocks.md)"
+      : `${many} ${names} would serve it, and ${disabled.length === 1 ? "is" : "are"} disabled (spec.disabled)`;
+  return `${ASKS}, and no pool serves such pods; unless its network has ranges or pools of its own it does not start: ${remedy}`;
+}
+
 const UNLESS = "from a block of its node, unless its network names pools or has ranges of its own";
 
 const UNREADABLE = "pools and blocks may not be read with the rights of this user";
@@ -100,11 +129,11 @@ function hasAll(addresses: DynamicFacts["addresses"]): string {
 }
 
 /** In words, behind the pod's name. */
-export function describeDynamic({ addresses, choice, usedUp, hidden }: DynamicFacts): string {
+export function describeDynamic({ addresses, choice, usedUp, disabled, hidden }: DynamicFacts): string {
   if (hidden === true) return `${ASKS}${hasAll(addresses)}; ${UNREADABLE}`;
   if (addresses.length > 0)
     return `${ASKS}, and has ${addresses.map((one) => describeAddress(one, choice)).join(" and ")}`;
-  if (choice === undefined) return UNSERVED;
+  if (choice === undefined) return unserved(disabled);
   if (isRefusal(choice)) return `${ASKS}, and no pool gives it one: ${choice.message}`;
   const [first, ...rest] = choice.pools.map(({ name }) => `"${name}"`);
   const next = rest.length === 0 ? "" : `, then ${rest.join(", ")}`;
@@ -142,7 +171,9 @@ export function foretellDynamic(
   const onAnyNode = pools.map((pool) => ({ ...pool, spec: { ...pool.spec, nodeSelector: {} } }));
   const bound = new Set(pools.filter(isForSomeNodes).map(({ name }) => name));
   const selecting = of(pools.map((pool, i) => (bound.has(pool.name) ? (onAnyNode[i] ?? pool) : pool)));
-  if (selecting === undefined || isRefusal(selecting)) return `it ${UNSERVED}`;
+  if (selecting === undefined)
+    return `it ${unserved(disabledFor(onAnyNode, pod, { namespaceLabels, nodeLabels: {} }))}`;
+  if (isRefusal(selecting)) return `it ${unserved()}`;
   const named = ({ name }: Pool) => `"${name}"${bound.has(name) ? " on its nodes" : ""}`;
   const [first, ...rest] = selecting.pools.map(named);
   const next = rest.length === 0 ? "" : `, then ${rest.join(", ")}`;
