@@ -58,6 +58,10 @@ describe("ordinals that OpenKruise leaves out", () => {
     const far = set(["1-999999999"], 2);
     assert.deepEqual([[...ordinalsOf(far)], ordinalFrom(far, 1)], [[0, 1_000_000_000], 1_000_000_000]);
     assert.deepEqual([...ordinalsOf(set(["2-5"], 2, 4))], [6, 7]);
+    assert.deepEqual(
+      [...ordinalsOf(set([2_000_000_001, "2000000003-2000000004"], 3, 2_000_000_000))],
+      [2_000_000_000, 2_000_000_002, 2_000_000_005],
+    );
   });
 
   it("are looked at one in a few for each ordinal that is asked about, however many they are", () => {

@@ -5,7 +5,7 @@ import type { Fields } from "./fields.ts";
 
 const FIELD = "reserveOrdinals";
 /** "7", or "3-5" for all from 3 to 5. */
-const HOLE = /^(\d{1,9})(?:-(\d{1,9}))?$/;
+const HOLE = /^(\d{1,10})(?:-(\d{1,10}))?$/;
 
 interface Workload {
   readonly apiVersion: string;

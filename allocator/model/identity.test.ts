@@ -205,13 +205,21 @@ describe("identityOf", () => {
     });
   }
 
+  it("takes each ordinal that Kubernetes has", () => {
+    for (const ordinal of [0, 1_000_000_000, 2_026_112_901, 2_147_483_647]) {
+      const { identity } = identityOf(owned("StatefulSet", "mysql", "apps/v1", { name: `mysql-${ordinal}` }));
+      assert.deepEqual([identity.kind, identity.ordinal], ["StatefulSet", ordinal]);
+    }
+  });
+
   it("takes no ordinal that is none", () => {
     for (const name of [
       "mysql-",
       "mysql--1",
       "mysql-1.5",
       "mysql-0x1",
-      "mysql-1234567890",
+      "mysql-2147483648",
+      "mysql-12345678901",
       "mysqlx-1",
       "mysql-01",
     ]) {

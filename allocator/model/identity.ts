@@ -44,6 +44,8 @@ const HASH_LABEL = "pod-template-hash";
 /** On the pods and ReplicaSets of Argo Rollouts. */
 const ROLLOUT_HASH_LABEL = "rollouts-pod-template-hash";
 export const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
+/** Kubernetes counts in an int32; `ordinals.start` may be that high. */
+const LAST_INDEX = 2_147_483_647;
 /** What of a pod's labels and annotations `identityOf` reads. */
 export const IDENTITY_LABELS: readonly string[] = [HASH_LABEL, ROLLOUT_HASH_LABEL, COMPLETION_INDEX];
 export const IDENTITY_ANNOTATIONS: readonly string[] = [COMPLETION_INDEX];
@@ -124,8 +126,9 @@ function ofBarePod(pod: PodMetadata): PodIdentity {
   return pod.name === "" ? { kind: "anonymous", identity } : { kind: "named", claim: pod.name, identity };
 }
 
-function toIndex(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+function toIndex(text = ""): number | undefined {
+  const index = /^\d{1,10}$/.test(text) ? Number(text) : LAST_INDEX + 1;
+  return index > LAST_INDEX ? undefined : index;
 }
 
 function withoutHash(replicaSet: string, hash = ""): string | undefined {
