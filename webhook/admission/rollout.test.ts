@@ -42,7 +42,8 @@ describe("enoughFor a Deployment", () => {
     ],
     ["no surge", 3, 3, rolling({ maxSurge: 0, maxUnavailable: 1 }), ""],
     ["no surge in per cent", 3, 3, rolling({ maxSurge: "0%", maxUnavailable: "25%" }), ""],
-    ["a surge of its own", 4, 3, rolling({ maxSurge: 2 }), never(5, 3, 2, 4)],
+    ["a surge of its own", 3, 3, rolling({ maxSurge: 2 }), never(5, 3, 2, 3)],
+    ["a surge of its own, of which one pod can be made", 4, 3, rolling({ maxSurge: 2 }), waits(5, 3, 2, 4)],
     [
       "a surge of its own, one may be missing",
       4,
@@ -55,7 +56,7 @@ describe("enoughFor a Deployment", () => {
       11,
       10,
       rolling({ maxSurge: "11%", maxUnavailable: 0 }),
-      never(12, 10, 2, 11),
+      waits(12, 10, 2, 11),
     ],
     [
       "a surge beyond all",
@@ -77,6 +78,7 @@ describe("enoughFor a CloneSet", () => {
   const rows: readonly (readonly [string, number, number, Json, string])[] = [
     ["does not surge by itself", 3, 3, {}, ""],
     ["surges when told to", 3, 3, { updateStrategy: { maxSurge: 1 } }, never(4, 3, 1, 3)],
+    ["surges by more than it has", 4, 3, { updateStrategy: { maxSurge: 2 } }, never(5, 3, 2, 4)],
     ["may do without some", 5, 5, { updateStrategy: { maxSurge: 1 } }, waits(6, 5, 1, 5)],
     ["is as long as its replicas at least", 2, 3, {}, short(2, 3)],
   ];

@@ -12,12 +12,12 @@ import { classify } from "../../allocator/pool/pool.ts";
  * ever.
  */
 export function checkRollout(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
-  const { surge, unavailable, recreates } = rolloutOf(object, replicas);
+  const { surge, unavailable, endsByOne } = rolloutOf(object, replicas);
   const details = { namespace: object.metadata.namespace };
   if (entries < replicas) return tooFewEntries(object.metadata.namespace, entries, replicas);
   if (entries >= replicas + surge) return [];
   const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the set has ${inWords(entries)}`;
-  if (unavailable === 0 && !recreates) {
+  if (unavailable === 0 && !(endsByOne && entries > replicas)) {
     return refuse(
       "LIST_TOO_SHORT",
       `${needs}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`,
@@ -64,8 +64,11 @@ interface Rollout {
   /** How many pods more, and how many less than `replicas` there may be while the template changes. */
   readonly surge: number;
   readonly unavailable: number;
-  /** Old pods end before new ones begin. */
-  readonly recreates: boolean;
+  /**
+   * One new pod that is available lets an old one go, however many others of the surge could not be made. OpenKruise makes all
+   * of the surge first.
+   */
+  readonly endsByOne: boolean;
 }
 
 /** apps/v1 DeploymentStrategy; OpenKruise's CloneSetUpdateStrategy, which does not surge unless it is told to. */
@@ -78,7 +81,7 @@ function rolloutOf(object: KubeObject, replicas: number): Rollout {
   return {
     surge: recreates ? 0 : share(surge, replicas, Math.ceil),
     unavailable: share(unavailable, replicas, Math.floor),
-    recreates,
+    endsByOne: !clones,
   };
 }
 
