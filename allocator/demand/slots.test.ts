@@ -9,6 +9,7 @@ import { overlay } from "../../test/support/overlay.ts";
 import type { World } from "../../test/support/world.ts";
 import { bind } from "../lifecycle/bind.ts";
 import { reserve } from "../lifecycle/reserve.ts";
+import type { ClusterState, PodState } from "../model/cluster-state.ts";
 import { settleAnswer } from "./admitted-pod.ts";
 import { dryRun } from "./allocation-dry-run.ts";
 import { allocateSlot, dryRunSlot } from "./slots.ts";
@@ -115,6 +116,44 @@ describe("a set of four", () => {
     assert.deepEqual([second.slot, second.token === first.token], ["web-slot-0", false]);
     const late = { name: "web-late", uid: "u", node: "node-a", token: first.token };
     assert.match(refusalOf(await bind(world.context, "shop/web-slot-0", late, NO_PROOF)), /^CLAIM_BUSY: /);
+  });
+
+  it("allocates a slot again when the pod that it was held for was met, and is gone before it had a node", async () => {
+    await using world = await opened();
+    const list = entries("10.20.0.70");
+    const first = await admit(world, list);
+    assert.ok(typeof first !== "string");
+    const met = { name: "web-a", uid: "u1", node: "", token: first.token };
+    granted(await bind(world.context, "shop/web-slot-0", met, NO_PROOF));
+    await world.settle();
+    const host = world.objects;
+    const seen = (pod: PodState | undefined): ClusterState => ({
+      pod: async () => pod,
+      admittedWith: async () => pod,
+      workload: (ref) => host.workload(ref),
+      namespace: (name) => host.namespace(name),
+      fenced: (node) => host.fenced(node),
+    });
+    const asked = async (inventory: ClusterState) =>
+      await allocateSlot(world.context, inventory, slotsFor(world, list));
+    const there: PodState = {
+      ...{ namespace: "shop", name: "web-a", uid: "u1", node: "" },
+      ...{ labels: {}, annotations: {}, ended: false },
+    };
+    const busy = /^SET_EXHAUSTED: .* is bound to pod web-a;/;
+    assert.match(refusalOf(await asked(seen(there))), busy);
+    assert.match(refusalOf(await asked(host)), busy, "on one host it is named before it is kept");
+    for (const gone of [undefined, { ...there, uid: "u2" }, { ...there, ended: true }]) {
+      const would = await dryRunSlot(world.context, seen(gone), slotsFor(world, list));
+      assert.equal(granted(would).claim, "web-slot-0");
+    }
+    const next = granted(await asked(seen(undefined)));
+    assert.notEqual(next.claim.record.binding?.token, first.token);
+    assert.match(
+      refusalOf(await bind(world.context, "shop/web-slot-0", { ...met, node: "node-a" }, NO_PROOF)),
+      /^CLAIM_BUSY: /,
+    );
+    await assertClean(world);
   });
 
   it("follows a list that was edited while a pod waits, and takes the slot again when that one never came", async () => {

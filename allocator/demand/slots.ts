@@ -7,7 +7,7 @@ import type { AllocationRequest, Reserved } from "../lifecycle/allocation-reques
 import { deletionPending, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
-import { HOLD_TIMEOUT_MS } from "../lifecycle/hold.ts";
+import { HOLD_TIMEOUT_MS, isHoldExpired } from "../lifecycle/hold.ts";
 import { withLastPod } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
@@ -210,14 +210,28 @@ async function isSlotFree(
   if (record.deleting === true) return false;
   const { binding } = record;
   if (binding === undefined) return true;
-  // its pod may be on its way: nobody need be asked for it
-  if (!isBound(record) && context.clock.now() - binding.since < HOLD_TIMEOUT_MS) return false;
+  if (!isBound(record) && context.clock.now() - binding.since < HOLD_TIMEOUT_MS)
+    return await isGone(inventory, record, binding);
   const facts = await observeOwner(record, inventory, ownReader(context));
   // Its Deployment may be back before the garbage collector saw that: what was set aside is wanted now. And what a person made is
   // kept whatever becomes of its pods, but it is bound to one after the other like any.
   const { retained: _, handMade: __, ...wanted } = record;
   const verdict = decideRetention(wanted, { ...facts, owner: "needed" }, createdAt, context.clock.now());
   return verdict.kind === "release-hold";
+}
+
+/**
+ * Whether the pod of a hold was met in the cluster and is there no more: no node can have had the claim for it. One that nobody has met may
+ * be on its way, and on one host a pod is named before it is kept: nobody need be asked for these.
+ */
+async function isGone(
+  inventory: ClusterState,
+  { namespace }: Claim,
+  { podName, podUID, since }: Binding,
+): Promise<boolean> {
+  if (podUID === "" || inventory.admittedWith === undefined) return false;
+  const pod = await inventory.pod(namespace, podName);
+  return isHoldExpired({ podUID, since }, pod?.ended === false ? pod.uid : undefined, since);
 }
 
 async function holdFor(
