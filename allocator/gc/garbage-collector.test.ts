@@ -134,6 +134,21 @@ describe("a pass", () => {
     assert.equal(await pass(world, collector, 1e9), NOTHING);
   });
 
+  it("releases nothing under a pod that asks itself, which no review saw, as long as that waits for a node", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+    await ordinal(world);
+    await used(world, "shop/mysql-0", "mysql-0");
+    const annotations = { "berth.dev/sticky": "true" };
+    await keep(world, statefulPod("mysql", 0, { uid: "uid-of-the-next", annotations }));
+    const collector = world.collector();
+    assert.equal(await pass(world, collector, 1e9), NOTHING, "the template does not ask");
+    await world.objects.forget("StatefulSet", "shop", "mysql");
+    assert.equal(await pass(world, collector, 1e9), NOTHING, "the StatefulSet is gone, its pods are not");
+    await world.objects.forget("Pod", "shop", "mysql-0");
+    assert.equal(await pass(world, collector), "0 orphans, 0 cooled, 1 released, 0 retained");
+  });
+
   it("takes back what was reserved for a pod that never came, 120 s after its admission", async () => {
     await using world = await openWorld({ pools: POOLS });
     granted(await reserve(world.context, podAllocation(world, "licence", entries("10.20.0.70")), "pod"));

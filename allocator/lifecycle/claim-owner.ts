@@ -3,9 +3,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal } from "../base/errors.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
-import type { OwnReader } from "../manifest/pod-claim.ts";
+import { doesWithout, matchesRef, type OwnReader } from "../manifest/pod-claim.ts";
 import { requestsAddress } from "../model/address-request.ts";
-import { type Claim, hadPod, type Identity } from "../model/claim.ts";
+import { type Claim, claimKey, hadPod, type Identity } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type {
   ClusterState,
@@ -92,6 +92,20 @@ export function hadPodOrIsRetained(claim: Claim): boolean {
   return hadPod(claim) || claim.retained !== undefined;
 }
 
+/**
+ * Whether the pod, which is not bound to the claim, is to be: it is found by its name, and was given the claim at its admission or asks for an
+ * address itself. One that no review saw says so by its annotations alone, and may wait for a node for as long as it likes.
+ */
+export function isWaitingFor(pod: PodState, claim: Claim, own: OwnReader): boolean {
+  const { namespace, name, annotations, ended, onHostNetwork } = pod;
+  if (ended || onHostNetwork === true) return false;
+  const given = annotations[ASSIGNED_CLAIM] ?? claim.name;
+  const byName = { key: claimKey({ namespace, name }), token: "" };
+  if (given !== claim.name || byName.key !== claimKey(claim) || !matchesRef(byName, claim)) return false;
+  // as for one that is up: what else it would take at its start, it was not promised
+  return !doesWithout(annotations, claim, true, own);
+}
+
 /** What the pods of a workload ask for. */
 interface TemplateOf {
   readonly workload: WorkloadState;
@@ -100,13 +114,14 @@ interface TemplateOf {
 }
 
 /**
- * Whether the next pod of the claim's name will do without it: the one that is there was given none, and the template
- * does not ask any more, or asks another system. A template alone says nothing of pods that somebody else makes ask.
+ * Whether the next pod of the claim's name will do without it: the one that is there was given none and does not ask itself, and the
+ * template does not ask any more, or asks another system. A template alone says nothing of pods that somebody else makes ask.
  */
 export function isDeclined(claim: Claim, pod: PodState, { workload, namespace, own }: TemplateOf): boolean {
   if (claim.identity.ordinal === undefined) return false;
   if (pod.ended || pod.uid === claim.binding?.podUID || pod.annotations[ASSIGNED_CLAIM] !== undefined)
     return false;
+  if (isWaitingFor(pod, claim, own)) return false;
   if (workload.hostNetwork) return true;
   const asked = own(workload.annotations, namespace);
   const request = readRequest(asked.annotations, asked.namespace);

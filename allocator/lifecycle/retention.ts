@@ -10,7 +10,7 @@ import { formatHolding } from "../model/interfaces.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import type { Stored } from "../store/store.ts";
 import { isDetached } from "./bind.ts";
-import { hadPodOrIsRetained, isDeclined, isEntryDeclined, neededBy } from "./claim-owner.ts";
+import { hadPodOrIsRetained, isDeclined, isEntryDeclined, isWaitingFor, neededBy } from "./claim-owner.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
 
 /** What is known, at one moment, of what a claim is kept for. */
@@ -22,7 +22,7 @@ export interface OwnerState {
    * - `unseen`: nobody used the claim yet and no owner was ever seen.
    */
   readonly owner: "needed" | "scaled" | "deleted" | "unseen";
-  /** The pod that the claim is held for or bound to exists and has not ended. */
+  /** A pod exists and has not ended that the claim is held for, is bound to or, once what it is bound to is gone, is to be bound to. */
   readonly podLives: boolean;
   /** The owner cannot be seen now, and is taken for one that needs it: that releases nothing, and proves nothing. */
   readonly isGuessed?: boolean;
@@ -158,7 +158,8 @@ export async function observeOwner(
     found !== undefined && (isNamesakeOnly(found, claim, own) || isKeptFrom(found, claim))
       ? undefined
       : found;
-  const podLives = isAlive(pod) && [pod.uid, undefined, ""].includes(claim.binding?.podUID);
+  const isHolder = [pod?.uid, undefined, ""].includes(claim.binding?.podUID);
+  const podLives = isAlive(pod) && (isHolder || isWaitingFor(pod, claim, own));
   const { owner, isGuessed = false } = await ownerState(claim, inventory, { pod, namesake: found, own });
   const fenced = !isDetached(claim) && (await inventory.fenced(claim.binding?.node ?? ""));
   return { owner, podLives, fenced, ...(isGuessed ? { isGuessed } : {}) };

@@ -99,10 +99,14 @@ export function podMetadata(pod: KubeObject, namespace: string): PodMetadata {
 
 export function podState(pod: KubeObject): PodState {
   const { namespace, name, uid, labels, annotations, owner } = pod.metadata;
-  const whose = owner === undefined ? {} : { owner };
   const phase = pod.json.at("status").text("phase");
-  const ended = phase === "Succeeded" || phase === "Failed";
-  return { namespace, name, uid, labels, annotations, ...whose, node: pod.spec.text("nodeName"), ended };
+  return {
+    ...{ namespace, name, uid, labels, annotations },
+    ...(owner === undefined ? {} : { owner }),
+    node: pod.spec.text("nodeName"),
+    ended: phase === "Succeeded" || phase === "Failed",
+    ...(pod.spec.flag("hostNetwork") ? { onHostNetwork: true } : {}),
+  };
 }
 
 /** A workload's own facts. `spec.replicas` absent means 1 (apps/v1). */

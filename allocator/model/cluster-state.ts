@@ -19,6 +19,8 @@ export interface PodState {
   readonly annotations: Labels;
   /** Its controller; absent: it has none. */
   readonly owner?: PodOwner;
+  /** It is on its host's network and has no address of its own. */
+  readonly onHostNetwork?: true;
   /** Its phase is Succeeded or Failed: it will never run again. That its sandbox is gone is for its node to say. */
   readonly ended: boolean;
 }

@@ -21,8 +21,6 @@ export interface ObservedPod extends PodState {
   readonly networks?: number;
   /** These, as long as it is on a node and has no address. */
   readonly attachments?: readonly NetworkAttachment[];
-  /** It is on its host's network and has no address of its own. */
-  readonly onHostNetwork?: true;
 }
 
 /** A workload, and what `allocator/demand/workload-allocation.ts` reads of it: everything else of the object is left out. */

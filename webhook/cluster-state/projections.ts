@@ -63,7 +63,7 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),
     ...networksOf(pod, waits),
-    ...(pod.spec.get("hostNetwork") === true ? { onHostNetwork: true } : addressesOf(pod.json.at("status"))),
+    ...(pod.spec.flag("hostNetwork") ? {} : addressesOf(pod.json.at("status"))),
   };
 }
 
