@@ -38,7 +38,8 @@ export interface Finding {
     | "no-node" // a pool that no node is of, while claims of pods have addresses of it (cli/explain/pools-for-nobody.ts)
     | "closed" // a pool that is not open to a namespace whose claims have addresses of it (the same)
     | "two-holders" // as in-use, and a claim has the address too
-    | "without-claim"; // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
+    | "without-claim" // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
+    | "unreviewed"; // a pod that asks and that no review saw (cli/explain/unreviewed-pods.ts)
   readonly subject: string;
   readonly message: string;
 }

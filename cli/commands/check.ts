@@ -52,6 +52,7 @@ const NOTES: readonly (readonly [kinds: Kinds, one: string, more: string])[] = [
   [["unneeded"], "claim is needed by nobody", "claims are needed by nobody"],
   [["missing", "of-another"], "ordinal has no claim", "ordinals have no claim"],
   [["without-claim"], "pod has lost a claim", "pods have lost a claim"],
+  [["unreviewed"], "pod asks and was not reviewed", "pods ask and were not reviewed"],
   [["in-use"], "pool has addresses that others use", "pools have addresses that others use"],
   [["no-node"], "pool has no node", "pools have no node"],
   [["closed"], "pool is closed to who would have it", "pools are closed to who would have them"],

@@ -7,6 +7,7 @@ import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { sayMacs } from "../../allocator/ip/mac.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import { isWaitingFor } from "../../allocator/lifecycle/claim-owner.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED } from "../../allocator/manifest/node-fence.ts";
@@ -24,6 +25,7 @@ import { parseDenial } from "../backend/admission-denial.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
 import { containerOf, describeHolder } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
+import { ownReaderOf } from "../explain/own-requests.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
@@ -181,11 +183,12 @@ async function asking(
 }
 
 /** A pod is there that asks for the claim: in a cluster it is no use to release it, and on one host the pod could not start. */
-export async function askedFor(claim: Claim, { world, place }: Backend): Promise<Refusal | undefined> {
+export async function askedFor(claim: Claim, backend: Backend): Promise<Refusal | undefined> {
+  const { world, place } = backend;
   const { namespace } = claim;
   const pods = (await podsOf(claim, world)) ?? [];
   const [pod] = await asking(pods, namespace, world);
-  if (pod === undefined) return undefined;
+  if (pod === undefined) return await waitedFor(claim, backend);
   const { name, owner } = pod.metadata;
   const first =
     owner === undefined
@@ -197,6 +200,18 @@ export async function askedFor(claim: Claim, { world, place }: Backend): Promise
       ? `Berth would make it again at once; ${first}`
       : `it could not start without it; delete the pod first with: berthctl delete pod/${namespace}/${name}, or use --force`;
   const words = `claim ${key} (${sayMacs(claim.addresses.join(", "))}) is kept for pod ${name}, which is there and asks for it: ${why}`;
+  return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
+}
+
+/** One of its name that asks, and that no review saw, is bound to it once it is scheduled, and nobody makes it again. */
+async function waitedFor(claim: Claim, backend: Backend): Promise<Refusal | undefined> {
+  const { namespace, name } = claim;
+  const pod = await ifAllowed(() => backend.world.object("Pod", namespace, name));
+  if (pod === undefined || pod.json.at("metadata").text("deletionTimestamp") !== "") return undefined;
+  if (pod.metadata.annotations[ASSIGNED_CLAIM] !== undefined) return undefined; // as above
+  if (!isWaitingFor(podState(pod), claim, await ownReaderOf(backend))) return undefined;
+  const key = claimKey(claim);
+  const words = `claim ${key} (${sayMacs(claim.addresses.join(", "))}) is kept for pod ${name}, which is there, asks for it and was not reviewed: nobody would make it again; delete the pod first, or use --force`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 

@@ -140,6 +140,19 @@ describe("berthctl release", () => {
     assert.equal(await state(data, "10.20.0.70"), "cooling");
   });
 
+  it("keeps the claim of a pod of its name that asks, and that no review saw", async (t) => {
+    const asks = { "berth.dev/pools": "db" };
+    const data = await folder(t, { objects: [pod("mysql-0", { uid: "u2", annotations: asks })] });
+    const { code, stderr } = await data.call("release", "shop/mysql-0");
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      / is kept for pod mysql-0, which is there, asks for it and was not reviewed: nobody would make it again; delete the pod first, or use --force\n$/,
+    );
+    assert.equal(await state(data, "10.20.0.70"), "held");
+    assert.equal((await data.call("release", "shop/mysql-0", "--force")).code, 0);
+  });
+
   for (const [what, replicas, reported] of [
     ["still has", 1, WANTED],
     ["has no more", 0, ""],

@@ -143,6 +143,7 @@ describe("auditRegistry", () => {
         return granted(readObject({ kind, metadata: { name: "berth", labels } }));
       });
       const world = {
+        object: async () => undefined,
         objects: async (kind: string) => installed.filter((one) => one.kind === kind),
         async *each(kind: string) {
           if (kind === "Pod") yield* pods;

@@ -19,11 +19,13 @@ import { fencedAndReady, missingParts } from "./installation.ts";
 import { nodesOnce } from "./nodes-once.ts";
 import { inUseByOthers, surroundingsWith } from "./occupied-addresses.ts";
 import { ordinalsWithoutClaim } from "./ordinals-without-claim.ts";
+import { ownIn } from "./own-requests.ts";
 import { type SurveyedPod, surveyPods } from "./pod-survey.ts";
 import { podsWithoutClaim } from "./pods-without-claim.ts";
 import { poolsForNobody } from "./pools-for-nobody.ts";
 import { sharedNodeCidrs } from "./shared-node-cidrs.ts";
 import { unneeded } from "./unneeded-claims.ts";
+import { unreviewedPods } from "./unreviewed-pods.ts";
 
 /** Longer than any one act takes. */
 const GRACE_MS = 1_000;
@@ -99,15 +101,17 @@ async function findAround(
   clock: Clock,
 ): Promise<{ readonly findings: readonly Finding[]; readonly unlooked: string }> {
   const backend: Backend = { ...rest, world: nodesOnce(world) };
-  const survey = await surveyPods(backend.world);
+  const own = await ownIn(all.pools, backend);
+  const survey = await surveyPods(backend.world, own.least);
   const { pods } = survey ?? {};
-  const idle = pods && (await unneeded({ ...all, pods, now: clock.now() }, backend));
+  const idle = pods && (await unneeded({ ...all, own: own.most, pods, now: clock.now() }, backend));
   const lacking = await ordinalsWithoutClaim(all.claims, backend, clock);
   const told = new Set([
     ...all.claims.map(({ key }) => key),
     ...(lacking ?? []).map(({ subject }) => subject),
   ]);
   const claimless = pods && (await podsWithoutClaim(pods, told, backend, clock));
+  const untold = survey && (await unreviewedPods(survey.unreviewed, all.claims, own.least, backend));
   const others = await ofOthers(all, pods, backend);
   const records = all.blocks.map(({ record }) => record);
   const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];
@@ -121,7 +125,7 @@ async function findAround(
     ...(forNobody.isPart ? [UNOPENED] : []),
   ];
   const found = [
-    ...[parts, fenced, idle?.findings, lacking, claimless, survey?.vain],
+    ...[parts, fenced, idle?.findings, lacking, claimless, untold, survey?.vain],
     ...[forNobody.findings, others.findings, shared],
   ];
   return { findings: found.flatMap((some) => some ?? []), unlooked: unlooked.join("; ") };

@@ -20,6 +20,7 @@ import { withBackend } from "../backend/open-backend.ts";
 import { busy } from "../commands/claim-to-release.ts";
 import { facts } from "../testing/facts.ts";
 import { Folder } from "../testing/folder.ts";
+import { ownIn } from "./own-requests.ts";
 import { explainClaim } from "./render.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
@@ -67,7 +68,8 @@ describe("a container of hosts that share an etcd", () => {
       const world = { ...backend.world, pod: async () => undefined };
       const etcd: Backend = { ...backend, place: "etcd", node: "", world };
       const claims = await backend.claims();
-      const { findings } = await unneeded({ pools: [], claims, pods: [], now: data.clock.now() }, etcd);
+      const { most: own } = await ownIn([], etcd);
+      const { findings } = await unneeded({ own, claims, pods: [], now: data.clock.now() }, etcd);
       assert.match(
         findings[0]?.message ?? "",
         /^claim \S+ \(container e3f0c1d2a4b5, eth0\) holds 10\.20\.0\.70, which nobody needs: container e3f0c1d2a4b5 is gone or has ended; host host-a has not said/,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { ownReader } from "../../allocator/demand/foreign-pools.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
@@ -16,7 +15,6 @@ import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-obj
 import { doesWithout, matchesRef, type OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
-import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { parseAddresses } from "../../allocator/model/interfaces.ts";
 import { withoutNodeNow } from "../../allocator/planning/node-fit.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
@@ -25,10 +23,10 @@ import { AllowedRecords } from "../backend/allowed-records.ts";
 import type { Objects } from "../backend/backend.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
-import { installedDialects } from "../backend/installed-dialects.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
 import { nodesNow } from "./nodes-now.ts";
+import { ownReaderOf } from "./own-requests.ts";
 
 /** An address of a claim, and what is reserved there. */
 export interface AddressFacts {
@@ -142,14 +140,6 @@ function isFor({ metadata, json }: KubeObject, { key, record }: Stored<"claim">,
   if (assigned !== "") return key === `${namespace}/${assigned}`;
   const isUp = json.at("status").text("podIP") !== "";
   return matchesRef({ key, token: "" }, record) && !doesWithout(annotations, record, isUp, own);
-}
-
-/** What of annotations is for Berth in this place; on hosts without Kubernetes all is, and to who may not read what pools there are. */
-async function ownReaderOf({ place, store, world }: Backend): Promise<OwnReader> {
-  const records = new AllowedRecords(store);
-  const view = await partialCache(records, []);
-  if (place !== "cluster" || records.hides("pool")) return ownReader({ view, dialects: undefined });
-  return ownReader({ view, dialects: (await installedDialects(world)) ?? OWN_OF_EACH });
 }
 
 interface Subject extends Pick<PodFacts, "key" | "claim" | "pod"> {

@@ -8,11 +8,13 @@ import type { Address } from "../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
 import { requestsOfHost, requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
+import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import type { PodState } from "../../allocator/model/cluster-state.ts";
 import type { Objects } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { isMirror } from "./unclaimed-pod.ts";
+import { type UnreviewedPod, unreviewedPod } from "./unreviewed-pods.ts";
 
 /** What is kept of a pod. */
 export interface SurveyedPod {
@@ -28,22 +30,31 @@ interface PodSurvey {
   readonly pods: readonly SurveyedPod[];
   /** Pods that ask where Berth does not look. */
   readonly vain: readonly Finding[];
+  /** Those that ask Berth and were told no claim; empty where nobody says what is asked of Berth. */
+  readonly unreviewed: readonly UnreviewedPod[];
 }
 
 const NONE: Labels = Object.freeze({});
 const NO_ADDRESSES: readonly Address[] = [];
 
 /** Undefined: this user may not list pods. */
-export async function surveyPods(world: Pick<Objects, "each">): Promise<PodSurvey | undefined> {
+export async function surveyPods(
+  world: Pick<Objects, "each">,
+  own?: OwnReader,
+): Promise<PodSurvey | undefined> {
   const pods: SurveyedPod[] = [];
   const vain: Finding[] = [];
+  const unreviewed: UnreviewedPod[] = [];
   return await ifAllowed(async () => {
     for await (const pod of world.each("Pod")) {
-      pods.push(surveyed(pod));
+      const seen = surveyed(pod);
+      pods.push(seen);
       const found = vainRequestOf(pod);
       if (found !== undefined) vain.push(found);
+      const untold = own && seen.isServed ? unreviewedPod(pod, seen.addresses, own) : undefined;
+      if (untold !== undefined) unreviewed.push(untold);
     }
-    return { pods, vain };
+    return { pods, vain, unreviewed };
   });
 }
 

@@ -16,6 +16,7 @@ import { allOf } from "../backend/embedded-backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { Folder } from "../testing/folder.ts";
 import { nodesOnce } from "./nodes-once.ts";
+import { ownIn } from "./own-requests.ts";
 import { surveyPods } from "./pod-survey.ts";
 import { unneeded } from "./unneeded-claims.ts";
 
@@ -162,9 +163,9 @@ async function unneededIn(t: TestContext, dialects: string, objects: readonly un
   return await withBackend(data.context(), "read", async (backend) => {
     const { pods = [] } = (await surveyPods(backend.world)) ?? {};
     const claims = await backend.claims();
-    const pools = await allOf(backend.store, "pool");
-    const records = { pools, claims, pods, now: data.clock.now() };
-    const { findings } = await unneeded(records, { ...backend, place: "cluster" });
+    const cluster = { ...backend, place: "cluster" } as const;
+    const { most: own } = await ownIn(await allOf(backend.store, "pool"), cluster);
+    const { findings } = await unneeded({ own, claims, pods, now: data.clock.now() }, cluster);
     return findings.map(({ subject }) => subject);
   });
 }
@@ -179,6 +180,20 @@ describe("berthctl check of an entry of a list", () => {
   it("finds one that its template has given up, by asking another system", async (t) => {
     assert.deepEqual(await unneededIn(t, "calico=own", [asking("192.168.5.5")]), ["shop/web-slot-0"]);
     assert.deepEqual(await unneededIn(t, "calico=none", [asking("10.20.0.70")]), ["shop/web-slot-0"]);
+  });
+
+  it("finds none for which a pod waits that asks, which no review saw", async (t) => {
+    const had = claimRecord({
+      ...{ ...ADDRESS, name: "mysql-0", identity: ordinalOf(0), retention: RELEASING },
+      binding: bindingTo("mysql-0", "node-a", { podUID: "u1" }),
+      status: { attachment: attachmentOf("mysql-0", { podUID: "u1", detached: true }) },
+    });
+    const next = pod("mysql-0", { uid: "u2", annotations: { "berth.dev/sticky": "true" } });
+    assert.match(
+      await checked(t, had, [pod("mysql-0", { uid: "u2" })]),
+      /^pending +unneeded +claim shop\/mysql-0 /,
+    );
+    assert.equal(await checked(t, had, [next]), SOUND);
   });
 
   it("finds none that Berth answers", async (t) => {
@@ -201,7 +216,8 @@ describe("berthctl check of an entry of a list", () => {
     const seen = await withBackend(data.context(), "read", async (backend) => {
       const refuse = () => Promise.reject(new BerthError("STORE_READ_ONLY", "may not read namespaces"));
       const world = { ...nodesOnce(backend.world), namespace: refuse };
-      const records = { pools: [], claims: await backend.claims(), pods: [], now: data.clock.now() };
+      const { most: own } = await ownIn([], backend);
+      const records = { own, claims: await backend.claims(), pods: [], now: data.clock.now() };
       return await unneeded(records, { ...backend, world, place: "cluster" });
     });
     assert.deepEqual(

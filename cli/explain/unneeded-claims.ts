@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { RecordCache } from "../../allocator/cache/cache.ts";
-import { ownReader } from "../../allocator/demand/foreign-pools.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
-import { isDeclined, isEntryDeclined, neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import {
+  isDeclined,
+  isEntryDeclined,
+  isWaitingFor,
+  neededBy,
+} from "../../allocator/lifecycle/claim-owner.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
@@ -20,7 +22,6 @@ import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
 import { containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
-import { installedDialects } from "../backend/installed-dialects.ts";
 import type { SurveyedPod } from "./pod-survey.ts";
 
 /** Where pods, workloads and namespaces are looked up, and what of their annotations is for Berth. */
@@ -35,12 +36,12 @@ interface Sources extends Pick<Objects, "pod" | "workload" | "namespace"> {
  */
 export async function unneeded(
   {
-    pools,
+    own,
     claims,
     pods,
     now,
   }: {
-    readonly pools: readonly Stored<"pool">[];
+    readonly own: OwnReader;
     readonly claims: readonly Stored<"claim">[];
     readonly pods: readonly SurveyedPod[];
     readonly now: number;
@@ -51,7 +52,6 @@ export async function unneeded(
   if (suspects.length === 0) return { findings: [], isPart: false };
   const seen = await ifAllowed(async () => {
     const { world, place } = backend;
-    const own = await ownIn(pools, backend);
     const first = await unneededOf(suspects, listedIn(pods, world, own));
     // one by one, as they are now: what came in between is seen
     const live: Sources = {
@@ -65,16 +65,6 @@ export async function unneeded(
     return { findings, isPart: first.isPart || isPart };
   });
   return seen ?? { findings: [], isPart: true };
-}
-
-/** By the chart's value, as the webhook goes by it; where that is not known, whatever is asked for is for Berth. */
-async function ownIn(
-  pools: readonly Stored<"pool">[],
-  { world, place }: Pick<Backend, "world" | "place">,
-): Promise<OwnReader> {
-  const view = new RecordCache(noopLogger);
-  for (const stored of pools) view.apply("pool", { type: "put", stored });
-  return ownReader({ view, dialects: place === "cluster" ? await installedDialects(world) : undefined });
 }
 
 /** Nothing says that it is to be kept, and it does not wait for a pod that was admitted just now. */
@@ -139,6 +129,7 @@ async function isNeeded(claim: Claim, sources: Sources): Promise<Need> {
   const pod = await sources.pod(namespace, podName === "" ? name : podName);
   // the next pod of the name, which was admitted with the claim, has it once it is scheduled
   const isNext = pod?.annotations[ASSIGNED_CLAIM] === name;
+  if (pod !== undefined && isWaitingFor(pod, claim, sources.own)) return true;
   const isItsPod = binding?.podUID ? binding.podUID === pod?.uid || isNext : !hasAnother(pod, name);
   if (pod !== undefined && !pod.ended && isItsPod) return true;
   return await isWanted(claim, pod, sources);

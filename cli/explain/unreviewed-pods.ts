@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { isRefusal } from "../../allocator/base/errors.ts";
+import type { Finding } from "../../allocator/gc/finding.ts";
+import type { Address } from "../../allocator/ip/address.ts";
+import { sayMacs } from "../../allocator/ip/mac.ts";
+import { isWaitingFor } from "../../allocator/lifecycle/claim-owner.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
+import { dialectKeysIn } from "../../allocator/manifest/dialects.ts";
+import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
+import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
+import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
+import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { bareNamespace } from "../../allocator/model/cluster-state.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import type { Backend } from "../backend/backend.ts";
+
+/** A pod that asks Berth itself and was told no claim. */
+export interface UnreviewedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** What it asks with, with commas between. */
+  readonly keys: string;
+  /** That it runs with, from wherever. */
+  readonly addresses: readonly Address[];
+  /** Absent: nobody makes it again. */
+  readonly owner?: string;
+}
+
+/** What its annotations say of it; undefined: a review told it its claim, or it asks Berth for nothing. */
+export function unreviewedPod(
+  pod: KubeObject,
+  addresses: readonly Address[],
+  own: OwnReader,
+): UnreviewedPod | undefined {
+  const { namespace, name, uid, annotations, owner } = pod.metadata;
+  if (annotations[ASSIGNED_CLAIM] !== undefined) return undefined;
+  const read = own(annotations, bareNamespace(namespace)).annotations;
+  const keys = [...OWN_REQUESTS.filter((key) => Object.hasOwn(read, key)), ...dialectKeysIn(read)];
+  const request = readRequest(read);
+  if (keys.length === 0 || (!isRefusal(request) && !requestsAddress(request))) return undefined;
+  const whose = owner === undefined ? {} : { owner: `${owner.kind} ${owner.name}` };
+  return { namespace, name, uid, keys: keys.join(", "), addresses, ...whose };
+}
+
+/** Pods that came in while nobody reviewed and ask all the same: those that have no claim, and for which none of their name is kept. */
+export async function unreviewedPods(
+  pods: readonly UnreviewedPod[],
+  claims: readonly Stored<"claim">[],
+  own: OwnReader,
+  { store, world, place }: Pick<Backend, "store" | "world" | "place">,
+): Promise<readonly Finding[]> {
+  const bound = new Set(pods.length === 0 ? [] : claims.map(({ record }) => record.binding?.podUID));
+  const findings: Finding[] = [];
+  for (const pod of pods) {
+    const { namespace, name, uid } = pod;
+    if (bound.has(uid)) continue;
+    const now = await world.object("Pod", namespace, name);
+    if (now?.metadata.uid !== uid) continue;
+    const claim = await store.get("claim", claimKey(pod));
+    if (claim === undefined || !isIts(claim.record, now, own)) findings.push(found(pod, place));
+  }
+  return findings;
+}
+
+/** It has it, or gets it once it is scheduled. */
+function isIts(claim: Claim, pod: KubeObject, own: OwnReader): boolean {
+  if (claim.releasing === true || claim.nonce === "") return false;
+  return claim.binding?.podUID === pod.metadata.uid || isWaitingFor(podState(pod), claim, own);
+}
+
+function found(pod: UnreviewedPod, place: Backend["place"]): Finding {
+  const subject = `${pod.namespace}/${pod.name}`;
+  const { keys, addresses } = pod;
+  const how =
+    addresses.length === 0
+      ? "no address is kept for it, and it cannot start in a network of Berth's"
+      : `it runs with ${sayMacs(addresses.join(", "))}, which is not kept for it`;
+  const when =
+    place === "cluster"
+      ? "it was created while Berth's webhook did not answer (webhook.failurePolicy: Ignore), or before Berth was installed"
+      : "it was kept without a review";
+  const message = `pod ${subject} asks by ${keys}, and no review has seen that: ${how}; ${when}; ${adviceFor(pod, place)}`;
+  return { severity: "pending", kind: "unreviewed", subject, message };
+}
+
+function adviceFor({ namespace, name, owner }: UnreviewedPod, place: Backend["place"]): string {
+  if (place === "data") return `delete it with: berthctl delete pod/${namespace}/${name}, and apply it again`;
+  const command = `kubectl delete pod ${name} -n ${namespace}`;
+  return owner === undefined
+    ? `delete it and create it again: ${command}`
+    : `delete it, so that ${owner} makes it again: ${command}`;
+}
