@@ -6,6 +6,7 @@ import { parseDuration } from "../base/go-duration.ts";
 import { type Address, type Family, familyOf, fromNumber, parseAddress } from "../ip/address.ts";
 import { parseInterval, turnedRound } from "../ip/ip-range.ts";
 import { refuseAddress } from "../ip/mac.ts";
+import { canonicalCidr } from "../ip/written-address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import type { Retention, RetentionChoice } from "../model/claim.ts";
 
@@ -151,7 +152,7 @@ export function namesIn(value: string, separator: string | RegExp): readonly str
 }
 
 export function readPools(names: readonly string[], key: string): Request | Refusal {
-  const pools = names.map((name) => name.trim()).filter((name) => name !== "");
+  const pools = names.map((name) => canonicalCidr(name.trim())).filter((name) => name !== "");
   if (pools.length === 0)
     return bad(key, "it names no pool; write the name of an IPPool, or several with commas");
   if (pools.length > MAX_POOLS || names.length > MAX_NAMES)

@@ -4,11 +4,11 @@
 import { type DialectRow, NAMESPACE, POD } from "./dialect-row.ts";
 import {
   readFamilyWord,
+  readHybridNames,
   readHybridPool,
   readIpNumber,
   readListOf,
   readName,
-  readNames,
   readReclaim,
   readRetain,
   readSpiderList,
@@ -152,7 +152,7 @@ export const HYBRIDNET: readonly DialectRow[] = (
       on: POD,
       example: "subnet1",
       means: "any address of the pool that is called like this subnet; of two with `/` between them",
-      read: readNames,
+      read: readHybridNames,
       asks: "pools",
       alsoLabel: true,
     },

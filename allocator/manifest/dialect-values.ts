@@ -3,21 +3,14 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { FAMILIES, type Family, familyOf, parseAddress, parseCidr } from "../ip/address.ts";
+import { FAMILIES, type Family, familyOf, parseAddress } from "../ip/address.ts";
+import { writtenAddress, writtenRange } from "../ip/written-address.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
 import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
-import {
-  bad,
-  MAX_ENTRIES,
-  namesIn,
-  parsedJson,
-  quote,
-  readEntry,
-  readPools,
-  repeated,
-} from "./annotation-values.ts";
+import { bad, MAX_ENTRIES, namesIn, parsedJson, quote, readEntry, repeated } from "./annotation-values.ts";
 import { asGoReads } from "./fields.ts";
 import { MAX_INTERFACES } from "./interface-values.ts";
+import { namedPools } from "./pool-names.ts";
 import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
 
 /** How a value is read; the pod's other annotations say more about it, and its namespace, where that is known. */
@@ -99,23 +92,25 @@ export function ordinalList(
 
 /** These systems know no ranges. */
 function readPlainEntry(item: string, key: string, n: number): ReturnType<typeof readEntry> {
+  const range = writtenRange(item);
+  if (range !== undefined)
+    return bad(
+      key,
+      `entry ${n + 1}, ${quote(item)}, is a range, which this list does not have; write each address, or the list into berth.dev/ips, which takes ranges`,
+    );
   return item.includes("-") ? bad(key, `${quote(item)} is not an address`) : readEntry(item, key, n);
 }
 
-/** Names with commas, or with `/` as HybridNet sets the two families apart. */
-export const readNames: DialectReader = (value, key) => namedPools(namesIn(value, /[,/]/), key);
+/** Names with commas. */
+export const readNames: DialectReader = (value, key) => namedPools(namesIn(value, ","), key);
+
+/** With `/` as well, as HybridNet sets the two families apart. */
+export const readHybridNames: DialectReader = (value, key) => {
+  const written = writtenAddress(value.trim());
+  return namedPools(written === undefined ? namesIn(value, /[,/]/) : [value], key);
+};
 
 export const readName: DialectReader = (value, key) => namedPools([value], key);
-
-/** RFC 1123, as these systems call their pools; what else is written there is a form that Berth does not read. */
-const POOL_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/IPv[46])?$/;
-
-function namedPools(names: readonly string[], key: string): Request | Refusal {
-  const read = readPools(names, key);
-  if (isRefusal(read)) return read;
-  const strange = read.pools?.find((name) => !POOL_NAME.test(name) && parseCidr(name) === undefined);
-  return strange === undefined ? read : bad(key, `${quote(strange)} is no name of a pool`);
-}
 
 /** A JSON list of names or CIDRs, of which only the addresses of one family count. */
 export function readListOf(family: Family): DialectReader {

@@ -116,13 +116,18 @@ function addressesIn(
   key: string,
 ): readonly [string, readonly Address[]] | Refusal {
   const addresses = item.ips.map(addressOf);
-  if (!addresses.every((one) => one !== undefined))
-    return bad(key, `its ips are not addresses in a list, such as ["10.20.0.51/24"]`);
+  const wrong = item.ips.find((_, n) => addresses[n] === undefined);
+  if (wrong !== undefined || !addresses.every((one) => one !== undefined)) return noAddress(wrong, key);
   if (addresses.length > 0 && !isInterfaceName(name))
     return bad(key, `${quote(name)} is not the name of an interface, such as net1`);
   if (addresses.length > 0 && isLink(name))
     return bad(key, `interface ${quote(name)} stands for a MAC address; give it another name`);
   return [name, addresses];
+}
+
+function noAddress(ip: unknown, key: string): Refusal {
+  const which = typeof ip === "string" ? ` (${quote(ip)})` : "";
+  return bad(key, `its ips are not addresses in a list, such as ["10.20.0.51/24"]${which}`);
 }
 
 function macsIn(

@@ -7,6 +7,7 @@ import { holderOf, type RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf, fromNumber, toNumber } from "../ip/address.ts";
 import { freeNeighbours } from "../ip/free-address.ts";
 import { refuseAddress } from "../ip/mac.ts";
+import { writtenAddress } from "../ip/written-address.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
 import { describeHolder } from "../model/container-claim.ts";
@@ -192,7 +193,10 @@ export function unknownPool(
     names.length === 0
       ? "there are no pools yet, create an IPPool first"
       : `name one of ${listed(names, 10)}`;
-  return refuseAddress("POOL_UNKNOWN", `there is no pool ${quoted(name)}; ${have}`, { pool: name });
+  const written = writtenAddress(name);
+  const isNoName = written?.asIps !== undefined;
+  const meant = isNoName ? `, which is ${written.is} and no name (addresses are for berth.dev/ips)` : "";
+  return refuseAddress("POOL_UNKNOWN", `there is no pool ${quoted(name)}${meant}; ${have}`, { pool: name });
 }
 
 /** The words for a pool of MAC addresses that is to give an address. */

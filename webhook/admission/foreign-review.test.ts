@@ -94,6 +94,19 @@ describe("a request to another system", () => {
       );
   });
 
+  it("that writes addresses of Berth's as a pool's name is refused, and left where they are not Berth's", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { embedded: _, ...admission } = world.admission;
+    const mutate = mutatePods({ ...admission, dialects: OWN_OF_EACH });
+    const asked = async (key: string, value: string) =>
+      await mutate(review(pod("a", { annotations: { [key]: value } })), new AbortController().signal);
+    for (const key of ["ovn.kubernetes.io/ip_pool", "ipam.antrea.io/ippools", "ipam.cilium.io/ip-pool"]) {
+      for (const own of ["10.20.0.70-10.20.0.72", "10.20.0.70/24", "010.20.0.70"])
+        assert.match(deniedAs(await asked(key, own)) ?? "", /no name of a pool/, `${key}: ${own}`);
+      assert.equal((await asked(key, "172.31.0.70-172.31.0.72")).allowed, true, key);
+    }
+  });
+
   it("that stood in the template before is no reason to refuse a change of it", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const more = workload("StatefulSet", "mysql", { annotations: ASKING, replicas: 2 });
