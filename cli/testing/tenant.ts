@@ -36,9 +36,18 @@ function closed(store: Store, kinds: readonly Kind[]): Store {
   };
 }
 
+/** What of the world commands ask, but for lists: it keeps its parts to itself, and is not copied. */
 function withoutPods(world: Backend["world"]): Backend["world"] {
   const refuse = () => {
     throw new BerthError("STORE_READ_ONLY", "no");
   };
-  return Object.assign(Object.create(world) as Backend["world"], { objects: refuse, each: refuse });
+  return {
+    pod: (...args) => world.pod(...args),
+    workload: (ref) => world.workload(ref),
+    namespace: (name) => world.namespace(name),
+    fenced: (node) => world.fenced(node),
+    object: (...args) => world.object(...args),
+    objects: refuse,
+    each: refuse,
+  };
 }
