@@ -4,6 +4,7 @@ import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
 import type { ClaimPhase } from "../model/claim.ts";
+import type { ClaimPlace } from "../model/container-claim.ts";
 import type { Occupant } from "../model/occupant.ts";
 import { blockAround } from "../pool/blocks.ts";
 import { type Pool, poolOf, rangeOf } from "../pool/pool.ts";
@@ -30,6 +31,7 @@ export const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
  * because nothing here awaits.
  */
 export class RecordCache implements RecordReader {
+  readonly ofContainers: true | undefined;
   readonly #log: Logger;
   readonly #pools: PoolIndex;
   readonly #use: AddressUse;
@@ -41,8 +43,9 @@ export class RecordCache implements RecordReader {
     ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
   };
 
-  constructor(log: Logger) {
+  constructor(log: Logger, { ofContainers }: ClaimPlace = {}) {
     this.#log = log;
+    this.ofContainers = ofContainers;
     this.#pools = new PoolIndex(log);
     this.#use = new AddressUse(this.#pools, this.#blocks);
   }

@@ -3,6 +3,7 @@ import type { Address, Family } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
+import type { ClaimPlace } from "../model/container-claim.ts";
 import type { Occupant } from "../model/occupant.ts";
 import type { Reservation } from "../model/reservation.ts";
 import type { Pool } from "../pool/pool.ts";
@@ -30,7 +31,7 @@ export type RecordHandler<K extends Kind> = (
  * What is known of the store at this moment, for planning: it may lag behind, so it proposes and never proves.
  * Uniqueness and every change are settled by the store.
  */
-export interface RecordReader {
+export interface RecordReader extends ClaimPlace {
   pool(name: string): Pool | undefined;
   /** The pool whose ranges contain the address. */
   poolOf(address: Address): Pool | undefined;

@@ -61,16 +61,21 @@ export function importedNameOf(name: string, address: Address): string {
   return `${name}-${address.replaceAll(/[.:]/g, "-")}`;
 }
 
+/** Whose claims they are. In a cluster anybody may call a claim made by hand as those of containers are called. */
+export interface ClaimPlace {
+  /** Containers', of hosts that share an etcd. Absent: pods'. */
+  readonly ofContainers?: true | undefined;
+}
+
 /**
  * The container that an import keeps the claim's address for, to which cni-ipam-etcd gave it; undefined: it is no such claim, or the
  * container has begun again and has it from Berth. Whether it runs no host has told.
  */
-export function importedFor({
-  name,
-  handMade,
-  binding,
-  addresses,
-}: Pick<Claim, "name" | "handMade" | "binding" | "addresses">): ShownContainer | undefined {
+export function importedFor(
+  { name, handMade, binding, addresses }: Pick<Claim, "name" | "handMade" | "binding" | "addresses">,
+  { ofContainers }: ClaimPlace,
+): ShownContainer | undefined {
+  if (ofContainers !== true) return undefined;
   const [address, ...more] = addresses;
   if (handMade !== true || binding !== undefined || address === undefined || more.length > 0)
     return undefined;
@@ -88,8 +93,9 @@ export function describeContainer(container: ShownContainer): string {
 /** Whom the claim is for, by the claim alone: "Pod mysql-0", "container 3f0d9b6e1c5a, eth0". */
 export function describeHolder(
   claim: Pick<Claim, "name" | "identity" | "status" | "handMade" | "binding" | "addresses">,
+  place: ClaimPlace,
 ): string {
   const naming = namingContainer(claim);
-  const container = naming === undefined ? importedFor(claim) : shownOf(naming);
+  const container = naming === undefined ? importedFor(claim, place) : shownOf(naming);
   return container === undefined ? describeIdentity(claim.identity) : describeContainer(container);
 }

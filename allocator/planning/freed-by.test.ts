@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { addrs, attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
 import type { Claim } from "../model/claim.ts";
-import { describeHolder } from "../model/container-claim.ts";
+import { type ClaimPlace, describeHolder } from "../model/container-claim.ts";
 import { freedBy } from "./freed-by.ts";
 
+const HOSTS: ClaimPlace = { ofContainers: true };
 const RELEASE = "berthctl release shop/x";
 const identity = (kind: string, over: Partial<Claim["identity"]> = {}): Partial<Claim> => ({
   name: "x",
@@ -22,7 +23,7 @@ describe("what frees an address that a claim has", () => {
     ["an index", identity("Job", { ordinal: 1 }), "delete Job web"],
   ] as const) {
     it(`is the end of what it would be made again for: ${what}`, () => {
-      assert.equal(freedBy(claimRecord(claim), "shop/x"), `${words}, and if its claim stays: ${RELEASE}`);
+      assert.equal(freedBy(claimRecord(claim), "shop/x", {}), `${words}, and if its claim stays: ${RELEASE}`);
     });
   }
 
@@ -31,12 +32,15 @@ describe("what frees an address that a claim has", () => {
     const name = "c-3f0d9b6e1c5a-eth0-0123456789abcdef";
     const attachment = attachmentOf(name, { containerID, interface: "eth0", node: "host-a", podUID: "" });
     const its = claimRecord({ ...identity("Pod", { name }), name, status: { attachment } });
-    assert.match(freedBy(its, "default/x"), /^stop container 3F0d9b6e1c5a on host host-a, and if its claim/);
-    assert.equal(describeHolder(its), "container 3F0d9b6e1c5a, eth0");
+    assert.match(
+      freedBy(its, "default/x", HOSTS),
+      /^stop container 3F0d9b6e1c5a on host host-a, and if its claim/,
+    );
+    assert.equal(describeHolder(its, HOSTS), "container 3F0d9b6e1c5a, eth0");
     for (const over of [{ podUID: "u1" }, { containerID: "another" }, { interface: "net1" }]) {
       const claim = { ...its, status: { attachment: { ...attachment, ...over } } };
-      assert.match(freedBy(claim, "default/x"), /^delete pod c-3f0d9b6e1c5a-eth0-/);
-      assert.equal(describeHolder(claim), `Pod ${name}`);
+      assert.match(freedBy(claim, "default/x", HOSTS), /^delete pod c-3f0d9b6e1c5a-eth0-/);
+      assert.equal(describeHolder(claim, HOSTS), `Pod ${name}`);
     }
   });
 
@@ -46,9 +50,9 @@ describe("what frees an address that a claim has", () => {
       ...identity("Pod", { name }),
       ...{ name, handMade: true, addresses: addrs("10.20.0.70") },
     });
-    assert.equal(describeHolder(its), "container 3f0d9b6e1c5a");
+    assert.equal(describeHolder(its, HOSTS), "container 3f0d9b6e1c5a");
     assert.equal(
-      freedBy(its, "default/x"),
+      freedBy(its, "default/x", HOSTS),
       "stop container 3f0d9b6e1c5a, which had it from cni-ipam-etcd, and if it has ended and its claim stays: berthctl release default/x",
     );
     const others: readonly Partial<Claim>[] = [
@@ -57,12 +61,14 @@ describe("what frees an address that a claim has", () => {
       { handMade: false },
       { binding: bindingTo(name, "host-a") },
     ];
-    for (const over of others) assert.equal(describeHolder({ ...its, ...over }), `Pod ${name}`);
+    assert.equal(describeHolder(its, {}), `Pod ${name}`, "in a cluster anybody may have called it so");
+    assert.equal(freedBy(its, "default/x", {}), "release it with: berthctl release default/x");
+    for (const over of others) assert.equal(describeHolder({ ...its, ...over }, HOSTS), `Pod ${name}`);
   });
 
   it("is its release where nothing makes it again", () => {
     const retained = { since: 1, because: "scaled" } as const;
     for (const claim of [undefined, claimRecord({ retained }), claimRecord({ handMade: true })])
-      assert.equal(freedBy(claim, "shop/x"), `release it with: ${RELEASE}`);
+      assert.equal(freedBy(claim, "shop/x", HOSTS), `release it with: ${RELEASE}`);
   });
 });

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Claim } from "../model/claim.ts";
-import { describeContainer, importedFor, namingContainer, SHOWN_OF_ID } from "../model/container-claim.ts";
+import {
+  type ClaimPlace,
+  describeContainer,
+  importedFor,
+  namingContainer,
+  SHOWN_OF_ID,
+} from "../model/container-claim.ts";
 import { isAnonymous } from "../model/identity.ts";
 
 /** What frees a claim's addresses, in words. One that is released while its pod or workload is there is made again. */
-export function freedBy(claim: Claim | undefined, key: string): string {
+export function freedBy(claim: Claim | undefined, key: string, place: ClaimPlace): string {
   const release = `berthctl release ${key}`;
-  const imported = claim && importedFor(claim);
+  const imported = claim && importedFor(claim, place);
   if (imported !== undefined)
     return `stop ${describeContainer(imported)}, which had it from cni-ipam-etcd, and if it has ended and its claim stays: ${release}`;
   if (claim === undefined || claim.handMade === true || claim.retained !== undefined)

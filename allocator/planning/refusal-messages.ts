@@ -10,7 +10,7 @@ import { refuseAddress } from "../ip/mac.ts";
 import { writtenAddress } from "../ip/written-address.ts";
 import type { Block } from "../model/block.ts";
 import type { Claim } from "../model/claim.ts";
-import { describeHolder } from "../model/container-claim.ts";
+import { type ClaimPlace, describeHolder } from "../model/container-claim.ts";
 import { isOfPool } from "../model/occupant.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
 import { servesPods } from "../pool/node-cidrs.ts";
@@ -61,7 +61,7 @@ export function addressTaken(
   }
   const { key, claim } = holderOf(view, found);
   const near = alternatives(view, pool, address);
-  const { how, next } = heldAs(found, { claim, key, cooldownMs: cooldownOf(view, found) });
+  const { how, next } = heldAs(found, { claim, key, cooldownMs: cooldownOf(view, found), place: view });
   return refuseAddress(
     "ADDRESS_TAKEN",
     `address ${address} in pool ${quoted(pool.name)} ${how}${near}; or ${next}`,
@@ -93,15 +93,21 @@ function heldAs(
     claim,
     key,
     cooldownMs,
-  }: { readonly claim: Claim | undefined; readonly key: string; readonly cooldownMs: number },
+    place,
+  }: {
+    readonly claim: Claim | undefined;
+    readonly key: string;
+    readonly cooldownMs: number;
+    readonly place: ClaimPlace;
+  },
 ): { how: string; next: string } {
-  const whose = claim === undefined ? key : `${key} (${describeHolder(claim)})`;
+  const whose = claim === undefined ? key : `${key} (${describeHolder(claim, place)})`;
   if (found.releasedAt !== undefined) {
     const next = `this one after ${timeOf(found.releasedAt + cooldownMs, cooldownMs)}`;
     return { how: `was given back by ${key} and is cooling down`, next };
   }
   if (isBeside(claim, found)) return { how: besideWords(whose), next: "try again later" };
-  return { how: `is held by ${whose}`, next: freedBy(claim, key) };
+  return { how: `is held by ${whose}`, next: freedBy(claim, key, place) };
 }
 
 /** The first whole second from then on; with its date where it may be on another day. */

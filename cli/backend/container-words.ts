@@ -3,7 +3,9 @@
 
 import type { Claim } from "../../allocator/model/claim.ts";
 import {
+  type ClaimPlace,
   describeContainer,
+  importedFor,
   type ShownContainer,
   shownIn,
   shownOf,
@@ -18,6 +20,22 @@ export function containerOf(
 ): ShownContainer | undefined {
   const named = place === "etcd" ? shownIn(name) : undefined;
   return named !== undefined && attachment !== undefined ? shownOf(attachment) : named;
+}
+
+/** Whose claims are there. */
+export function claimPlaceOf(place: Backend["place"]): ClaimPlace {
+  return place === "etcd" ? { ofContainers: true } : {};
+}
+
+/** Of no container of cni-ipam-etcd a host tells that it runs: what to know of the addresses of one that was imported. */
+export function formerUse(
+  claim: Pick<Claim, "name" | "handMade" | "binding" | "addresses">,
+  place: Backend["place"],
+): string | undefined {
+  const imported = importedFor(claim, claimPlaceOf(place));
+  if (imported === undefined) return undefined;
+  const has = `${describeContainer(imported)} may have ${claim.addresses.join(", ")} still: cni-ipam-etcd gave it`;
+  return `${has}, and no host was told that this container has ended`;
 }
 
 /** Whom the claim is for: that container, or its identity. */

@@ -5,6 +5,7 @@ import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { AuditedAttachment } from "../../allocator/gc/audited-attachment.ts";
+import type { ClaimPlace } from "../../allocator/model/container-claim.ts";
 import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
@@ -83,8 +84,8 @@ export async function allOf<K extends Kind>(store: Store, kind: K): Promise<Stor
 }
 
 /** The records as planning wants them. */
-export async function loadCache(store: Store): Promise<RecordCache> {
-  const cache = new RecordCache(noopLogger);
+export async function loadCache(store: Store, place: ClaimPlace = {}): Promise<RecordCache> {
+  const cache = new RecordCache(noopLogger, place);
   for (const kind of ["pool", "claim", "reservation", "block"] as const) {
     cache.apply(kind, { type: "relist" });
     for await (const stored of store.list(kind)) cache.apply(kind, { type: "put", stored });

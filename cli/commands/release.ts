@@ -5,12 +5,12 @@ import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
-import { describeContainer, importedFor } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
+import { formerUse } from "../backend/container-words.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
@@ -97,6 +97,8 @@ interface Released {
   readonly pods: PodsWithoutClaim | undefined;
   /** The workload that wants the claim as ever, in words. */
   readonly wantedBy: string | undefined;
+  /** The container that may have the addresses still, in words. */
+  readonly stillUsed: string | undefined;
   /** Berth makes the claim again for one of these. */
   readonly isMadeAgain: boolean;
 }
@@ -144,12 +146,13 @@ async function releasedClaim(backend: Backend, claim: Claim, free: Released["fre
   const wantedBy = await stillWanted(claim, backend);
   const isWanted = wantedBy !== undefined && backend.place === "cluster";
   const isMadeAgain = isWanted || (pods?.asking ?? []).length > 0;
-  return { kind: "released", claim, free, pods, wantedBy, isMadeAgain };
+  const stillUsed = formerUse(claim, backend.place);
+  return { kind: "released", claim, free, pods, wantedBy, stillUsed, isMadeAgain };
 }
 
 function printReleased(
   io: Io,
-  { claim, free, pods, wantedBy, isMadeAgain }: Released,
+  { claim, free, pods, wantedBy, stillUsed, isMadeAgain }: Released,
   { dryRun }: { readonly dryRun: boolean },
 ): void {
   const { stdout, clock } = io;
@@ -167,15 +170,7 @@ function printReleased(
     const seconds = Math.max(0, Math.ceil((at - clock.now()) / 1000));
     stdout.write(`  ${address} is free for others in ${seconds} s, at ${timeOf(at)}\n`);
   }
-  warnOfImport(io, claim);
+  if (stillUsed !== undefined) reportWarning(io, stillUsed);
   warnOfPods(io, claim, pods);
   if (wantedBy !== undefined) reportWarning(io, wantedBy);
-}
-
-/** Of no container of cni-ipam-etcd a host tells that it runs. */
-function warnOfImport(io: Io, claim: Claim): void {
-  const imported = importedFor(claim);
-  if (imported === undefined) return;
-  const has = `${describeContainer(imported)} may have ${claim.addresses.join(", ")} still: cni-ipam-etcd gave it`;
-  reportWarning(io, `${has}, and no host was told that this container has ended`);
 }

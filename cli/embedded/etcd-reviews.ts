@@ -31,7 +31,7 @@ export async function withEtcdReviews<T>(
       const enqueueForGc = () => {}; // a host that runs looks at every claim soon
       /** By the records as they are now: the object before may have been a pool. */
       const handlersNow = async () => {
-        const view = await loadCache(store);
+        const view = await loadCache(store, { ofContainers: true });
         const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
         return createHandlers({
           ...{ context, inventory: admitted, embedded: admitted, enqueueForGc },

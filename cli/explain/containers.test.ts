@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a container of hosts that share an etcd, whose claim has a name that was made for it.
+
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { ClaimPlace } from "../../allocator/model/container-claim.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
@@ -109,8 +111,15 @@ describe("a container of hosts that share an etcd", () => {
       /^\S+ is kept for container e3f0c1d2a4b5, to which cni-ipam-etcd gave its address; it goes back when any host is told/,
     );
     const [reservation] = reservationsOf(kept);
-    const view = viewOf({ pools: [DB_POOL], claims: [kept], reservations: reservationsOf(kept) });
-    const { message } = addressTaken(view, parsed(DB_POOL), address, reservation);
+    const records = { pools: [DB_POOL], claims: [kept], reservations: reservationsOf(kept) };
+    const taken = (place: ClaimPlace) =>
+      addressTaken(viewOf({ ...records, place }), parsed(DB_POOL), address, reservation);
+    const { message } = taken({ ofContainers: true });
+    assert.doesNotMatch(
+      taken({}).message,
+      /container|cni-ipam-etcd/,
+      "in a cluster anybody may have called it so",
+    );
     assert.match(message, / \(container e3f0c1d2a4b5\); free nearby: /);
     assert.match(
       message,

@@ -10,7 +10,7 @@ import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeContainer, importedFor } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
-import { containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
+import { claimPlaceOf, containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { confirmedByKubelet } from "../backend/reported-addresses.ts";
@@ -118,7 +118,7 @@ function stateOnHost(node: string, { heardAt, now }: PodFacts): Diagnosis {
 }
 
 function unboundRest(claim: Claim, { place, addresses }: PodFacts): string {
-  const imported = place === "etcd" ? importedFor(claim) : undefined;
+  const imported = importedFor(claim, claimPlaceOf(place));
   return imported === undefined
     ? restOf(claim, addresses)
     : `is kept for ${describeContainer(imported)}, to which cni-ipam-etcd gave its address; it goes back when any host is told that this container has ended`;

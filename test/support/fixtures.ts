@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records and views of them, for tests of what decides.
+
 import assert from "node:assert/strict";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
@@ -19,6 +20,7 @@ import type {
   WorkloadRef,
   WorkloadState,
 } from "../../allocator/model/cluster-state.ts";
+import type { ClaimPlace } from "../../allocator/model/container-claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { AddressConstraints } from "../../allocator/planning/plan.ts";
 import { type Pool, type PoolRecord, type PoolSpec, parsePool } from "../../allocator/pool/pool.ts";
@@ -134,11 +136,12 @@ export interface Holdings {
   readonly reservations?: readonly Reservation[];
   /** Absent: blocks are not followed. */
   readonly blocks?: readonly Block[];
+  readonly place?: ClaimPlace;
 }
 
 /** A cache that has seen exactly these records. */
-export function viewOf({ pools = [], claims = [], reservations = [], blocks }: Holdings): RecordCache {
-  const cache = new RecordCache(noopLogger);
+export function viewOf({ pools = [], claims = [], reservations = [], blocks, place }: Holdings): RecordCache {
+  const cache = new RecordCache(noopLogger, place);
   fill(cache, "pool", pools);
   fill(cache, "claim", claims);
   fill(cache, "reservation", reservations);

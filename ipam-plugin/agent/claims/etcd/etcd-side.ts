@@ -74,7 +74,7 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const client = new EtcdClient(access, options);
   const registry = new HostRegistry(client, log);
   const { presence, store } = openGuardedStore(options, client, registry);
-  const view = new RecordCache(log);
+  const view = new RecordCache(log, { ofContainers: true });
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal);
   const ended = following.ended.catch((error: unknown) => {
