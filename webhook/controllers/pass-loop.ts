@@ -69,6 +69,9 @@ export class PassLoop {
     if (!leadership.leads()) return this.#forget();
     if (!this.#passes.knows()) return { kind: "again", afterMs: SOON_MS };
     if (!this.#passes.hasWork()) return this.#forget();
+    // what changed during the pass asked for the next one before it was known how long this one rests
+    const rest = this.#restsUntil - context.clock.monotonic();
+    if (rest > 0) return { kind: "again", afterMs: rest };
     const restMs = await this.#passes.pass(signal);
     // a process that stood still during a pass took long, and cost nobody anything
     this.#restsUntil = context.clock.monotonic() + Math.min(restMs, EVERY_MS);

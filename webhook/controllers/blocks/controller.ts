@@ -7,6 +7,7 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { type ChangedEvents, type PoolNote, poolEvents } from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { followNodes, followPools } from "../pass-triggers.ts";
 import { RefusedPools } from "../refused-pools.ts";
 import { FreedAddresses } from "./freed-addresses.ts";
 import { notesOfGoneNodes } from "./gone-node-notes.ts";
@@ -15,6 +16,8 @@ import { WaitingPods } from "./waiting-pods.ts";
 
 /** After a pass, 20 times as long as it counted: 5 % of a processor. */
 const REST_FACTOR = 20;
+/** And no longer: a pod's ADD waits 5 s for a block. */
+const MOST_REST_MS = 2_000;
 /** Between a node's deletion and the return of its blocks. */
 const NODE_GONE = { type: "Normal", reason: "NodeGone", action: "GivingBack" } as const;
 
@@ -52,9 +55,9 @@ class Blocks implements Passes {
   start(): Controller {
     const { cache, watches } = this.#deps;
     return this.#loop.start([
-      (soon) => cache.onChange("pool", soon),
+      (soon) => followPools(cache, soon),
       (soon) => cache.onChange("block", soon),
-      (soon) => watches.nodes.onChange(soon),
+      (soon) => followNodes(watches.nodes, soon),
       (soon) =>
         watches.pods.onChange((_, now, before) => {
           this.#freed.see(now, before);
@@ -68,7 +71,7 @@ class Blocks implements Passes {
     const began = context.clock.monotonic();
     const source = { ...this.#deps, waiting: this.#waiting, freed: this.#freed };
     this.#demand = await countNodeNeeds(source, () => context.clock.sleep(0));
-    const restMs = REST_FACTOR * (context.clock.monotonic() - began);
+    const restMs = Math.min(MOST_REST_MS, REST_FACTOR * (context.clock.monotonic() - began));
     if (signal.aborted) return restMs;
     this.#distributor ??= new BlockDistributor({ ...context, view: cache }, this.#facts(), () =>
       this.#loop.mayWrite(),

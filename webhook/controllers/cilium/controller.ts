@@ -13,6 +13,7 @@ import {
 } from "../changed-events.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { followNodes, followPools } from "../pass-triggers.ts";
 import { RefusedPools } from "../refused-pools.ts";
 import { shortPools, unservedNodes } from "./cilium-messages.ts";
 import { CILIUM_NODES, type CiliumMode, type CiliumNode, readCiliumNode } from "./cilium-node.ts";
@@ -76,13 +77,13 @@ class Cilium implements Passes {
     const { cache, watches } = this.#deps;
     const watching = this.#nodes.run(this.#loop.stopped);
     const controller = this.#loop.start([
-      (soon) => cache.onChange("pool", soon),
+      (soon) => followPools(cache, soon),
       (soon) =>
         cache.onChange("block", (_, now, before) => {
           if (now === undefined && before !== undefined) this.#operator?.examineAgain(before.record.node);
-          soon();
+          if ((now ?? before)?.record.use === "Cilium") soon();
         }),
-      (soon) => watches.nodes.onChange(soon),
+      (soon) => followNodes(watches.nodes, soon),
       () => this.#gone.follow(watches.nodes, this.#nodes),
       (soon) => this.#nodes.onChange(soon),
     ]);

@@ -13,6 +13,7 @@ import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { NodeAbsences } from "../../cluster-state/node-grace.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { type Passes, PassLoop } from "../pass-loop.ts";
+import { followNodes, followPools } from "../pass-triggers.ts";
 import { RefusedPools } from "../refused-pools.ts";
 import { clusterNode, NodeClient } from "./node-client.ts";
 
@@ -53,12 +54,12 @@ class NodeCidrs implements Passes {
   start(): Controller {
     const { cache, watches } = this.#deps;
     return this.#loop.start([
-      (soon) => cache.onChange("pool", soon),
+      (soon) => followPools(cache, soon),
       (soon) =>
         cache.onChange("block", (_, now, before) => {
           if ((now ?? before)?.record.use === "PodCIDR") soon();
         }),
-      (soon) => watches.nodes.onChange(soon),
+      (soon) => followNodes(watches.nodes, soon),
       () => this.#absences.follow(watches.nodes),
     ]);
   }
