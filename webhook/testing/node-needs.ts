@@ -9,6 +9,7 @@ import { openWorld, type World } from "../../test/support/world.ts";
 import { namespaceFacts, observedNode, observedPod } from "../cluster-state/projections.ts";
 import { FreedAddresses } from "../controllers/blocks/freed-addresses.ts";
 import { countNodeNeeds } from "../controllers/blocks/node-needs.ts";
+import { PodCounts } from "../controllers/blocks/pod-counts.ts";
 import { WaitingPods } from "../controllers/blocks/waiting-pods.ts";
 
 interface Scene {
@@ -68,16 +69,17 @@ export async function needs(scene: Scene): Promise<Record<string, string>> {
   now = scene.waitedMs ?? 0;
   const freed = new FreedAddresses({ monotonic: () => now }, world.cache);
   for (const addresses of scene.freed ?? []) freed.see(undefined, { addresses, ended: false });
+  const seen = pods.map(
+    ([name, object]) => [`shop/${name}`, observedPod(item(name, object, "shop"))] as const,
+  );
   const demand = await countNodeNeeds(
     {
+      counts: new PodCounts(world.cache, { pods: reflected(seen) }),
       waiting,
       freed,
       cache: world.cache,
       watches: {
         nodes: reflected(nodes.map(([name, object]) => [name, observedNode(item(name, object))])),
-        pods: reflected(
-          pods.map(([name, object]) => [`shop/${name}`, observedPod(item(name, object, "shop"))]),
-        ),
         namespaces: reflected([["shop", namespaceFacts(item("shop", scene.namespace ?? {}))]]),
       },
     },

@@ -12,11 +12,12 @@ import { RefusedPools } from "../refused-pools.ts";
 import { FreedAddresses } from "./freed-addresses.ts";
 import { notesOfGoneNodes } from "./gone-node-notes.ts";
 import { countNodeNeeds, type NodeNeeds } from "./node-needs.ts";
+import { PodCounts } from "./pod-counts.ts";
 import { WaitingPods } from "./waiting-pods.ts";
 
 /** After a pass, 20 times as long as it counted: 5 % of a processor. */
 const REST_FACTOR = 20;
-/** And no longer: a pod's ADD waits 5 s for a block. */
+/** And no longer, for the first count is of all pods: a pod's ADD waits 5 s for a block. */
 const MOST_REST_MS = 2_000;
 /** Between a node's deletion and the return of its blocks. */
 const NODE_GONE = { type: "Normal", reason: "NodeGone", action: "GivingBack" } as const;
@@ -35,14 +36,16 @@ class Blocks implements Passes {
   readonly #refused: RefusedPools;
   readonly #waiting: WaitingPods;
   readonly #freed: FreedAddresses;
+  readonly #counts: PodCounts;
   #demand: NodeNeeds | undefined;
   #distributor: BlockDistributor | undefined;
   #shortages: readonly Shortage[] = [];
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { metrics, context } = deps;
+    const { metrics, context, cache, watches } = deps;
+    this.#counts = new PodCounts(cache, watches);
     this.#waiting = new WaitingPods(() => context.clock.monotonic());
-    this.#freed = new FreedAddresses(context.clock, deps.cache);
+    this.#freed = new FreedAddresses(context.clock, cache);
     this.#loop = new PassLoop(deps, this);
     this.#shortageEvents = poolEvents(deps);
     this.#goneNodeEvents = poolEvents(deps, NODE_GONE);
@@ -63,13 +66,14 @@ class Blocks implements Passes {
           this.#freed.see(now, before);
           if (now?.node !== before?.node || now?.ended !== before?.ended) soon();
         }),
+      () => this.#counts.follow(cache, watches.pods),
     ]);
   }
 
   async pass(signal: AbortSignal): Promise<number> {
     const { cache, context } = this.#deps;
     const began = context.clock.monotonic();
-    const source = { ...this.#deps, waiting: this.#waiting, freed: this.#freed };
+    const source = { ...this.#deps, counts: this.#counts, waiting: this.#waiting, freed: this.#freed };
     this.#demand = await countNodeNeeds(source, () => context.clock.sleep(0));
     const restMs = Math.min(MOST_REST_MS, REST_FACTOR * (context.clock.monotonic() - began));
     if (signal.aborted) return restMs;
@@ -89,6 +93,8 @@ class Blocks implements Passes {
   }
 
   forget(): void {
+    this.#counts.forget();
+    this.#demand = undefined;
     this.#distributor = undefined;
     this.#shortages = [];
     this.#shortageEvents.forget();

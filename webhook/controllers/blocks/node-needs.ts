@@ -2,24 +2,23 @@
 
 import type { NodeNeed } from "../../../allocator/blocks/block-plan.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
-import { bitsOf, type Family, familyOf, parseCidr } from "../../../allocator/ip/address.ts";
+import { bitsOf, type Family, parseCidr } from "../../../allocator/ip/address.ts";
 import { isReturned } from "../../../allocator/model/block.ts";
-import { parseAddresses } from "../../../allocator/model/interfaces.ts";
-import { blockLength } from "../../../allocator/pool/blocks.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
 import type { FreedAddresses } from "./freed-addresses.ts";
-import { interfacesOf, needsAddress, waitingFor } from "./pod-interfaces.ts";
+import type { PodCounts } from "./pod-counts.ts";
+import { waitingFor } from "./pod-interfaces.ts";
 import { homesOfWaiting, type WaitingPod, type WaitingPods } from "./waiting-pods.ts";
 
 interface NodeNeedsSource {
   readonly cache: Pick<RecordCache, "pools" | "poolOf" | "blocks" | "claimsOfPod">;
   readonly watches: {
-    readonly pods: Pick<Informers["pods"], "all">;
     readonly nodes: Pick<Informers["nodes"], "all" | "get">;
     readonly namespaces: Pick<Informers["namespaces"], "get">;
   };
+  readonly counts: Pick<PodCounts, "update" | "groups" | "unaddressed">;
   readonly waiting: WaitingPods;
   readonly freed: Pick<FreedAddresses, "cooling">;
 }
@@ -64,9 +63,9 @@ export class NodeNeeds {
     return found && matches(pool.spec.nodeSelector, found.labels);
   }
 
-  count(pool: string, family: Family, node: string): void {
+  count(pool: string, family: Family, node: string, pods = 1): void {
     for (const counts of [this.#of(this.#counts, pool, family), this.#of(this.#known, pool, family)])
-      counts.set(node, (counts.get(node) ?? 0) + 1);
+      counts.set(node, (counts.get(node) ?? 0) + pods);
   }
 
   /** A pod may have an address there at each interface, of which its status shows the first alone. */
@@ -143,39 +142,28 @@ async function countPods(
   demand: NodeNeeds,
   rest: () => Promise<void>,
 ): Promise<PodCount> {
-  const waiting: (readonly [ObservedPod, WaitingPod])[] = [];
   const servedElsewhere = new Set<string>();
   const interfaces = new Map<string, number>();
-  const networks = new Set<string>();
-  const countServed = (pod: ObservedPod, homes: readonly PoolHome[]) => {
-    if (homes.length === 0) servedElsewhere.add(pod.node);
-    for (const [{ name, spec }, family] of homes) {
-      demand.count(name, family, pod.node);
-      for (const network of spec.networks ?? []) networks.add(network);
+  const serving = new Set<string>();
+  await source.counts.update(rest);
+  for (const { node, pods, homes, ...group } of source.counts.groups()) {
+    interfaces.set(node, (interfaces.get(node) ?? 0) + pods * group.interfaces);
+    if (homes?.length === 0) servedElsewhere.add(node);
+    for (const [pool, family] of homes ?? []) {
+      demand.count(pool, family, node, pods);
+      serving.add(pool);
     }
-  };
-  let n = 0;
-  for (const pod of [...valuesOf(source.watches.pods.all())]) {
-    if (++n % SLICE === 0) await rest();
-    interfaces.set(pod.node, (interfaces.get(pod.node) ?? 0) + interfacesOf(pod));
-    const homes = homesByAddress(source, pod);
-    const waits = homes === undefined ? waitingFor(source, pod) : undefined;
-    if (waits !== undefined) waiting.push([pod, waits]);
-    if (homes !== undefined && needsAddress(source, pod)) countServed(pod, homes);
   }
+  const waiting: (readonly [ObservedPod, WaitingPod])[] = [];
+  let n = 0;
+  for (const pod of [...source.counts.unaddressed()]) {
+    if (++n % SLICE === 0) await rest();
+    const waits = waitingFor(source, pod);
+    if (waits !== undefined) waiting.push([pod, waits]);
+  }
+  const pools = source.cache.pools().filter(({ name }) => serving.has(name));
+  const networks = new Set(pools.flatMap(({ spec }) => spec.networks ?? []));
   return { waiting, servedElsewhere, interfaces, networks };
-}
-
-type PoolHome = readonly [Pool, Family];
-
-/** The pools with blocks whose addresses the pod has; undefined: it has none yet. */
-function homesByAddress({ cache }: NodeNeedsSource, pod: ObservedPod): readonly PoolHome[] | undefined {
-  if (pod.addresses === undefined) return undefined;
-  const { addresses } = parseAddresses(pod.addresses.split(","));
-  return addresses.flatMap((address) => {
-    const [pool, family] = [cache.poolOf(address), familyOf(address)];
-    return pool !== undefined && blockLength(pool, family) !== undefined ? [[pool, family] as const] : [];
-  });
 }
 
 function usedByNode({

@@ -50,7 +50,8 @@ export function waitingFor(source: Source, pod: ObservedPod): WaitingPod | undef
   return { input: { namespace: namespace.name, ...labels, ...networks }, asksNothing: asks, further };
 }
 
-function isServed({ node, ended, onHostNetwork }: ObservedPod): boolean {
+/** By Berth, perhaps: it is on a node, has not ended, and is not on its host's network. */
+export function isServed({ node, ended, onHostNetwork }: ObservedPod): boolean {
   return node !== "" && !ended && onHostNetwork !== true;
 }
 
