@@ -144,4 +144,35 @@ describe("blocks of a pool that cannot be given now", () => {
     await assert.rejects(blocks.pass(), { code });
     assert.deepEqual(new Set(tried), new Set(["a"]));
   });
+
+  it("for one node are given to another that asks since, at once, and nodes are asked for theirs meanwhile", async () => {
+    const clock = new ManualClock();
+    await using world = await openWorld({
+      ...{ pools: [poolRecord("web", "10.1.0.0/27", { blockSize: { ipv4: 28, ahead: 0 } })], clock },
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind === "block" && "node" in record && record.node === "refused")
+              throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    const nodes = new Nodes();
+    nodes.pods.set("refused", 1);
+    const blocks = new BlockDistributor({ ...world.context, view: world.cache }, nodes);
+    const owners = async () => {
+      const shortages = await blocks.pass();
+      await world.settle();
+      const all = (await world.all("block")).map(({ record }) => record.node);
+      return [all.sort().join(" "), shortages.flatMap(({ short }) => short.map(({ node }) => node))];
+    };
+    assert.deepEqual(await owners(), ["", []]);
+    nodes.pods.set("a", 1);
+    assert.deepEqual(await owners(), ["a", []]);
+    nodes.pods.set("a", 17);
+    nodes.pods.set("b", 1);
+    assert.deepEqual((await owners())[1], ["a", "b"], "others are asked for them");
+    assert.deepEqual([...blocks.faults], [["web", "a policy refuses it"]]);
+  });
 });

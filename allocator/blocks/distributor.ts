@@ -18,7 +18,8 @@ import { BlockTimes } from "./block-times.ts";
 import { isDrained } from "./drained.ts";
 import { ForeignAddresses } from "./foreign-addresses.ts";
 import { endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
-import { finishGrant, GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
+import { finishGrant } from "./grant.ts";
+import { grantInLots } from "./grant-lots.ts";
 import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
 import { PoolFaults } from "./pool-faults.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
@@ -48,6 +49,7 @@ type Lacking = Pick<SinglesInput, "nodes" | "short"> & Pick<BlockPlan, "recalls"
 const SHOWN_MS = 60_000;
 /** What cools for longer than this is not waited for. */
 const AWAITED_MS = 30_000;
+const NOT_GIVEN = "blocks of a pool cannot be given";
 /** Blocks that are settled at the same time: most of them cost nothing. */
 const SETTLED_AT_ONCE = 16;
 
@@ -91,24 +93,24 @@ export class BlockDistributor {
     );
     this.#lookAtAll();
     this.#faults.beginPass();
-    for (const { name } of this.#context.view.pools())
-      if (!this.#faults.isResting(name)) shortages.push(...(await this.#spreadAll(name)));
+    for (const { name } of this.#context.view.pools()) shortages.push(...(await this.#spreadAll(name)));
     return shortages;
   }
 
   /** Of all families of the pool, as it is by now. */
   async #spreadAll(name: string): Promise<readonly Shortage[]> {
     const pool = this.#context.view.pool(name);
+    if (pool === undefined) return [];
     const shortages: Shortage[] = [];
-    const tell = (why: string) => this.#faults.met(name, why);
-    for (const family of pool?.families ?? []) {
-      if (pool === undefined) continue;
+    const tell = (why: string) => this.#faults.met(pool, why);
+    this.#faults.begin(pool);
+    for (const family of pool.families) {
       const spread = () => this.#spread(pool, family);
       const about = { pool: name };
-      const shortage = await this.#safely("blocks of a pool cannot be given", about, spread, tell);
+      const shortage = await this.#safely(NOT_GIVEN, about, spread, tell);
       if (shortage !== undefined) shortages.push(shortage);
     }
-    this.#faults.tried(name);
+    this.#faults.tried(pool);
     return shortages;
   }
 
@@ -183,12 +185,12 @@ export class BlockDistributor {
     };
     const plan = planBlocks(situation);
     const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
-    for (let n = 0; n < requests.length && this.#mayWrite(); n += GRANTS_AT_ONCE) {
-      const some = requests.slice(n, n + GRANTS_AT_ONCE);
-      const { granted, fault } = await grantBlocks(this.#context, pool, some, taken);
-      for (const block of granted) this.#keep(block);
-      if (fault !== undefined) throw fault;
-    }
+    const lots = grantInLots(
+      { ...this.#context, faults: this.#faults },
+      { pool, requests, known: taken, words: NOT_GIVEN, mayWrite: () => this.#mayWrite() },
+    );
+    for await (const lot of lots) for (const block of lot) this.#keep(block);
+    if (this.#faults.restsWhole(pool)) return undefined;
     if (length === bitsOf(family)) return await this.#ask(pool, family, { nodes, ...plan });
     const singles = await this.#grantSingles(pool, family, { nodes, ...plan });
     const owners = singles.map(({ record }) => record.node);

@@ -41,13 +41,15 @@ const LISTED_PER_READ = 25;
 const AT_ONCE = 16;
 /** So many faults, and nothing that went well: it is the pool. */
 const MOST_FAULTS = 16;
+/** CIDRs that are tried for one node where they are refused: a policy may be against some, by their names, or against the node. */
+const MOST_REFUSED = 3;
 /** What is reserved is looked at once for so many blocks: callers with more of them ask in lots. */
 export const GRANTS_AT_ONCE = 256;
 
 /**
  * Makes a block of the pool each node's: the first that nobody has, none of `known` (numbers of blocks, which is
  * extended by what turns out to be taken). All blocks are made first, and then the reservations are looked at once for
- * all of them. Gives the blocks that were granted, which may be fewer, and what was wrong with one that could not be made.
+ * all of them. Gives the blocks that were granted, which may be fewer, and whom none could be made for.
  */
 export async function grantBlocks(
   context: StoreContext & {
@@ -57,9 +59,9 @@ export async function grantBlocks(
   pool: Pool,
   requests: readonly BlockRequest[],
   known: IntervalSet,
-): Promise<{ readonly granted: readonly Stored<"block">[]; readonly fault?: unknown }> {
+): Promise<Granted> {
   const { atOnce = AT_ONCE } = context;
-  const { blocks, faults } = await makeBlocks(context, pool, requests, known);
+  const { blocks, ...failed } = await makeBlocks(context, pool, requests, known);
   const addresses = blocks.reduce((sum, { record }) => sum + openCount(record), 0);
   const isListed = addresses > Math.max(MOST_READS, context.view.reservationCount / LISTED_PER_READ);
   const read =
@@ -70,7 +72,20 @@ export async function grantBlocks(
         : readerOf(context.store);
   const first = { read, pool: blocks.length > 0 ? await poolNow(context.store, pool.name) : undefined };
   const granted = await inParallel(blocks, atOnce, (one) => finishGrant(context, one, first));
-  return { granted: granted.flatMap((one) => one ?? []), fault: faults[0] };
+  return { granted: granted.flatMap((one) => one ?? []), ...failed };
+}
+
+/** Whom no block could be made for. */
+export interface FailedRequests {
+  /** What was wrong with the first; absent: nothing. */
+  readonly fault?: unknown;
+  readonly refused: readonly BlockRequest[];
+  /** Nothing went well before their turn came. */
+  readonly untried: readonly BlockRequest[];
+}
+
+interface Granted extends FailedRequests {
+  readonly granted: readonly Stored<"block">[];
 }
 
 /** What is wrong with one, a policy against its node say, says nothing of the next; where nothing goes well it is soon given up. */
@@ -79,11 +94,12 @@ async function makeBlocks(
   pool: Pool,
   requests: readonly BlockRequest[],
   known: IntervalSet,
-): Promise<{ readonly blocks: readonly Stored<"block">[]; readonly faults: readonly unknown[] }> {
+): Promise<FailedRequests & { readonly blocks: readonly Stored<"block">[] }> {
   const faults: unknown[] = [];
+  const [refused, untried]: [BlockRequest[], BlockRequest[]] = [[], []];
   let isAnyMade = false;
   const made = await inParallel(requests, atOnce, async (one) => {
-    if (!isAnyMade && faults.length >= MOST_FAULTS) return undefined;
+    if (!isAnyMade && faults.length >= MOST_FAULTS) return void untried.push(one);
     try {
       const block = await makeBlock(context, pool, one, known);
       if (block !== undefined) isAnyMade = true;
@@ -91,10 +107,10 @@ async function makeBlocks(
     } catch (error) {
       if (isStoreFault(error)) throw error;
       faults.push(error);
-      return undefined;
+      return void refused.push(one);
     }
   });
-  return { blocks: made.flatMap((one) => one ?? []), faults };
+  return { blocks: made.flatMap((one) => one ?? []), fault: faults[0], refused, untried };
 }
 
 /** The record of a block that is not granted yet, where nobody has any. */
@@ -107,6 +123,7 @@ export async function makeBlock(
   const space = cutSpace(pool, family);
   if (space === undefined || pool.disabled) return undefined;
   const use = pool.spec.nodeCIDRs?.use;
+  const refused: unknown[] = [];
   for (const cidr of space.free(known, node)) {
     known.add(space.numberOf(cidr));
     const inUse = occupiedIn(view, pool, cidr).map((n) => ({ first: n, last: n }));
@@ -114,19 +131,29 @@ export async function makeBlock(
     const holes = use === undefined ? holesText(merge([...closedIn(pool, cidr), ...inUse]), family) : [];
     const named = { ...(use && { use }), ...(place !== undefined && { place }) };
     const record = { cidr: cidr.text, pool: pool.name, node, nodeUID, holes, ...named };
-    const made = await created(store, record);
+    const made = await created(store, record, refused);
     if (made !== undefined) return made;
   }
+  if (refused.length > 0) throw refused[0];
   return undefined;
 }
 
-/** Undefined: somebody has it, be it that nobody here can read that. */
-async function created(store: Store, record: Block): Promise<Stored<"block"> | undefined> {
+/**
+ * Undefined: somebody has it, be it that nobody here can read that; or it is refused, which `refused` is told of, and another one
+ * is to be tried.
+ */
+async function created(
+  store: Store,
+  record: Block,
+  refused?: unknown[],
+): Promise<Stored<"block"> | undefined> {
   try {
     const made = await store.create("block", record);
     return made.kind === "exists" ? undefined : made.stored;
   } catch (error) {
     if (isCorrupt(error)) return undefined;
+    const isRefused = error instanceof BerthError && error.code === "WRITE_REFUSED";
+    if (isRefused && refused !== undefined && refused.push(error) < MOST_REFUSED) return undefined;
     throw error;
   }
 }

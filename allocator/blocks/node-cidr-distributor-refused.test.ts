@@ -34,12 +34,12 @@ describe("a pool whose CIDRs are refused", () => {
       return [waiting, tried.filter((name) => name === "four").length, [...by.faults]];
     };
     const why = [["four", "a policy refuses it"]];
-    assert.deepEqual(await seen(), [1, 1, why]);
+    assert.deepEqual(await seen(), [1, 3, why]);
     const given = (await world.all("block")).map(({ record }) => record.pool);
     assert.deepEqual(given, [SIX.name], "of the other pool");
     assert.deepEqual(await seen(), [1, 0, why]);
     clock.advance(5_000);
-    assert.deepEqual(await seen(), [1, 1, why]);
+    assert.deepEqual(await seen(), [1, 3, why]);
     clock.advance(5_000);
     assert.deepEqual(await seen(), [1, 0, why], "twice as long");
     clock.advance(5_000);
@@ -64,5 +64,80 @@ describe("a pool whose CIDRs are refused", () => {
     const by = distributor(world, nodes, { store: world.store });
     const { waiting } = await pass(world, nodes, by);
     assert.deepEqual([waiting, [...by.faults]], [1, [["four", "a policy refuses it"]]]);
+  });
+
+  /** A pool of 512 CIDRs, and how often one was refused. */
+  async function refusing(isRefused: (record: { readonly node: string; readonly cidr: string }) => boolean) {
+    const clock = new ManualClock();
+    let refused = 0;
+    const world = await openWorld({
+      ...{ pools: [nodesPool("four", "10.0.0.0/15", 24)], clock },
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind !== "block" || !("cidr" in record) || !isRefused(record))
+              return await store.create(kind, record);
+            refused++;
+            throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+          },
+        }),
+    });
+    const nodes = new Nodes();
+    const by = distributor(world, nodes, { store: world.store });
+    const waiting = async () => {
+      refused = 0;
+      return [(await pass(world, nodes, by)).waiting, refused];
+    };
+    return { world, clock, nodes, by, waiting };
+  }
+
+  it("for one node has a CIDR at once for another that joins, and also for that one once the pool has changed", async () => {
+    const { world, nodes, waiting } = await refusing(({ node }) => node === "a");
+    nodes.add("a");
+    assert.deepEqual(await waiting(), [1, 3]);
+    nodes.add("b");
+    assert.deepEqual(await waiting(), [1, 0]);
+    assert.deepEqual(await waiting(), [1, 0]);
+    const seen = (await world.realStore.get("pool", "four")) ?? assert.fail();
+    const changed = nodesPool("four", "10.0.0.0/15", 24, { priority: 7 });
+    await world.realStore.replace("pool", seen, changed);
+    await world.settle();
+    assert.deepEqual(await waiting(), [1, 3]);
+    assert.deepEqual(await waiting(), [1, 0]);
+    await world[Symbol.asyncDispose]();
+  });
+
+  it("for many nodes is asked for few of them, and has one for the others when it has rested", async () => {
+    const { world, clock, nodes, waiting } = await refusing(({ node }) => node.startsWith("a"));
+    for (let n = 0; n < 400; n++) nodes.add(`a${n}`);
+    for (let n = 0; n < 20; n++) nodes.add(`b${n}`);
+    const [left = 0, refused = 0] = await waiting();
+    assert.equal(left, 420);
+    assert.ok(refused <= 3 * (16 + 32), `${refused} were refused`);
+    assert.deepEqual(await waiting(), [420, 0]);
+    nodes.add("c");
+    nodes.add("a-joined");
+    assert.deepEqual(await waiting(), [421, 3]);
+    assert.deepEqual(await waiting(), [421, 0]);
+    for (let tries = 0; tries < 12; tries++) {
+      clock.advance(50_000);
+      await waiting();
+    }
+    nodes.show();
+    const served = [...nodes.there.values()].filter(({ podCIDRs }) => podCIDRs.length > 0);
+    assert.equal(served.length, 21);
+    await world[Symbol.asyncDispose]();
+  });
+
+  it("by their names has others for the nodes, and no fault", async () => {
+    const first: string[] = [];
+    const { world, nodes, by, waiting } = await refusing(({ cidr }) => {
+      if (first.length === 0) first.push(cidr);
+      return first.includes(cidr);
+    });
+    nodes.add("a");
+    assert.deepEqual(await waiting(), [0, 1]);
+    assert.deepEqual([...by.faults], []);
+    await world[Symbol.asyncDispose]();
   });
 });

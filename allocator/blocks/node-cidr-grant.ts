@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isStoreFault, messageOf } from "../base/errors.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import type { RecordReader } from "../cache/reader.ts";
@@ -9,7 +8,7 @@ import type { Block } from "../model/block.ts";
 import type { Pool } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
-import { GRANTS_AT_ONCE, grantBlocks } from "./grant.ts";
+import { grantInLots } from "./grant-lots.ts";
 import type { NodeCidrPlan } from "./node-cidr-plan.ts";
 import type { PoolFaults } from "./pool-faults.ts";
 
@@ -22,7 +21,7 @@ type GrantContext = Pick<Context, "store" | "log"> & {
 
 /**
  * Makes the CIDRs that were planned, and gives each lot that was granted as soon as it is. May be fewer than planned: what is wrong with one
- * pool says nothing about the next one, and it rests for a while; what is wrong with the store does.
+ * pool, or node, says nothing about the next one, and it rests for a while; what is wrong with the store does.
  */
 export async function* grantNodeCidrs(
   context: GrantContext,
@@ -30,36 +29,15 @@ export async function* grantNodeCidrs(
   mayWrite: () => boolean = () => true,
 ): AsyncGenerator<readonly Stored<"block">[], void, void> {
   const { faults } = context;
-  for (const [name, ofPool] of Map.groupBy(grants, ({ pool }) => pool.name)) {
-    if (faults.isResting(name)) continue;
-    for (const one of ofPool) yield* grantFamily(context, one, mayWrite);
-    faults.tried(name);
+  for (const ofPool of Map.groupBy(grants, ({ pool }) => pool.name).values()) {
+    const [first] = ofPool;
+    if (first === undefined) continue;
+    faults.begin(first.pool);
+    const words = "CIDRs of a pool cannot be given to nodes";
+    for (const { taken: known, ...one } of ofPool)
+      yield* grantInLots(context, { ...one, known, words, mayWrite });
+    faults.tried(first.pool);
   }
-}
-
-async function* grantFamily(
-  context: GrantContext,
-  { pool, requests, taken }: NodeCidrPlan["grants"][number],
-  mayWrite: () => boolean,
-): AsyncGenerator<readonly Stored<"block">[], void, void> {
-  for (let n = 0; n < requests.length && mayWrite(); n += GRANTS_AT_ONCE) {
-    const some = requests.slice(n, n + GRANTS_AT_ONCE);
-    const { granted, fault } = await grantBlocks(context, pool, some, taken).catch(otherFault);
-    yield granted;
-    if (fault === undefined) continue;
-    const about = { pool: pool.name, error: messageOf(fault) };
-    context.log.error("CIDRs of a pool cannot be given to nodes", about);
-    context.faults.met(pool.name, messageOf(fault));
-    if (granted.length === 0) return;
-  }
-}
-
-function otherFault(fault: unknown): {
-  readonly granted: readonly Stored<"block">[];
-  readonly fault: unknown;
-} {
-  if (isStoreFault(fault)) throw fault;
-  return { granted: [], fault };
 }
 
 /** A CIDR that a node has already, whoever gave it: what of the pool is recorded for it. */

@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "../base/ports.ts";
 import { Rests } from "../base/rests.ts";
+import type { Pool } from "../pool/pool.ts";
 
-/** Why blocks, or CIDRs of nodes, of pools could not be given in the last pass, and which are not tried in this one. */
+/** Multiples of it, without their whole parts, are spread evenly however many there are. */
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
+
+/** Who asks for a block of a pool. */
+interface Asker {
+  readonly node: string;
+  readonly nodeUID: string;
+}
+
+/** Who asked in vain in a try that met a fault: the next ones are for others, until the pool has rested. */
+interface Failed {
+  /** As it was then. */
+  readonly pool: Pool;
+  readonly refused: Set<string>;
+  /** For whom nothing was tried, since nothing went well. */
+  readonly untried: Set<string>;
+  /** What was wrong is not that of who asked. */
+  isWhole: boolean;
+}
+
+/** Why blocks, or CIDRs of nodes, of pools could not be given in the last pass, and for whom they are not tried in this one. */
 export class PoolFaults {
   readonly #rests: Rests;
   #before: ReadonlyMap<string, string> = new Map();
   #words = new Map<string, string>();
+  readonly #failed = new Map<string, Failed>(); // pool -> of the last try for all
+  readonly #trying = new Map<string, { readonly isRest: boolean; failed: Failed | undefined }>(); // pool -> in this pass
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#rests = new Rests(clock);
@@ -20,25 +43,89 @@ export class PoolFaults {
   beginPass(): void {
     this.#before = this.#words;
     this.#words = new Map();
+    this.#trying.clear();
     this.#rests.forgetOld();
+    for (const name of this.#failed.keys()) if (!this.#before.has(name)) this.#failed.delete(name);
   }
 
-  /** Whether the pool met a fault a moment ago: it stands as it was told. */
-  isResting(pool: string): boolean {
-    const words = this.#before.get(pool);
-    if (words === undefined || !this.#rests.isResting(pool)) return false;
-    this.#words.set(pool, words);
-    return true;
+  /**
+   * Begins a try of the pool, once in a pass. If it met a fault a moment ago, and is the same since, it stands as it was told, and blocks of
+   * it are for those alone who have not asked before.
+   */
+  begin(pool: Pool): void {
+    const words = this.#before.get(pool.name);
+    const failed = this.#failed.get(pool.name);
+    const isRest = words !== undefined && failed?.pool === pool && this.#rests.isResting(pool.name);
+    if (isRest) this.#words.set(pool.name, words);
+    this.#trying.set(pool.name, { isRest, failed: undefined });
   }
 
-  /** The words stay: they may name another block each time. */
-  met(pool: string, words: string): void {
-    this.#words.set(pool, this.#before.get(pool) ?? words);
+  /** Whether what met a fault a moment ago was more than what some asked for. */
+  restsWhole({ name }: Pool): boolean {
+    return this.#trying.get(name)?.isRest === true && this.#failed.get(name)?.isWhole === true;
   }
 
-  /** All of the pool was tried. */
-  tried(pool: string): void {
-    if (this.#words.has(pool)) this.#rests.begin(pool);
-    else this.#rests.end(pool);
+  /**
+   * Those who are tried now. A try of all begins with some from everywhere, and who was refused comes last: it ends where nothing goes well,
+   * and others would never have their turn.
+   */
+  due<A extends Asker>(pool: Pool, askers: readonly A[]): readonly A[] {
+    const failed = this.#failed.get(pool.name);
+    if (failed === undefined) return askers;
+    const { refused, untried } = failed;
+    const fresh = askers.filter((one) => !refused.has(keyOf(one)));
+    if (this.#trying.get(pool.name)?.isRest === true) return fresh.filter((one) => !untried.has(keyOf(one)));
+    return [...spread(fresh), ...spread(askers.filter((one) => refused.has(keyOf(one))))];
   }
+
+  /** They have what they asked for. */
+  served({ name }: Pool, askers: readonly Asker[]): void {
+    for (const one of askers) {
+      const key = keyOf(one);
+      for (const failed of [this.#failed.get(name), this.#trying.get(name)?.failed])
+        failed?.refused.delete(key);
+    }
+  }
+
+  /** `of`: whom it kept from having theirs; absent: it is more than that. The words stay: they may name another block each time. */
+  met(
+    pool: Pool,
+    words: string,
+    of?: { readonly refused: readonly Asker[]; readonly untried: readonly Asker[] },
+  ): void {
+    const { name } = pool;
+    this.#words.set(name, this.#before.get(name) ?? words);
+    const trying = this.#trying.get(name) ?? { isRest: false, failed: undefined };
+    const failed = trying.isRest ? this.#failed.get(name) : trying.failed;
+    const refusedBefore = this.#failed.get(name)?.refused;
+    const all = failed ?? { pool, refused: new Set(refusedBefore), untried: new Set(), isWhole: false };
+    for (const one of of?.refused ?? []) all.refused.add(keyOf(one));
+    for (const one of of?.untried ?? []) all.untried.add(keyOf(one));
+    if (of === undefined) all.isWhole = true;
+    this.#trying.set(name, { ...trying, failed: all });
+  }
+
+  /** All of the pool was tried. For whom it was tried beside the others' rest changes nothing about that. */
+  tried({ name }: Pool): void {
+    const trying = this.#trying.get(name);
+    if (trying === undefined || trying.isRest) return;
+    if (trying.failed === undefined) {
+      this.#failed.delete(name);
+      this.#rests.end(name);
+    } else {
+      this.#failed.set(name, trying.failed);
+      this.#rests.begin(name);
+    }
+  }
+}
+
+/** However few one takes of the first, they are from all parts of what was given. */
+function spread<T>(all: readonly T[]): readonly T[] {
+  const places = all.map((one, n) => ({ one, place: (n * GOLDEN) % 1 }));
+  return places.sort((a, b) => a.place - b.place).map(({ one }) => one);
+}
+
+/** A Node that was made again under its name is another. */
+function keyOf({ node, nodeUID }: Asker): string {
+  return `${node} ${nodeUID}`;
 }

@@ -194,10 +194,10 @@ describe("Berth in the place of Cilium's operator", () => {
     const scene = new Scene(world, "cluster-pool");
     await scene.join();
     await scene.passes(5);
-    assert.deepEqual([tries, [...scene.faults]], [1, [["east", "a policy refuses it"]]]);
+    assert.deepEqual([tries, [...scene.faults]], [3, [["east", "a policy refuses it"]]]);
     clock.advance(5_000);
     await scene.passes(5);
-    assert.equal(tries, 2);
+    assert.equal(tries, 6);
   });
 
   it("gives a node 256 CIDRs at most, also of several pools in one pass, and says so then", async () => {
