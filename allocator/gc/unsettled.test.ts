@@ -179,7 +179,7 @@ describe("claims of pods that run", () => {
     assert.equal(most, 2);
   });
 
-  it("are all looked at when a pool or a namespace changes, or a node gets a block", async () => {
+  it("are all looked at when a pool changes, those of a namespace when that does, and what lies in a node's new block", async () => {
     await using world = await openWorld({ pools: [POOL] });
     await running(world, 2);
     const { after, collector } = asking(world, { fenced: false });
@@ -193,13 +193,23 @@ describe("claims of pods that run", () => {
     });
     await world.settle();
     assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
-    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } };
-    await world.objects.keep(granted(readObject(namespace)));
-    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
-    const block = { cidr: "10.20.0.128/25", pool: "db", node: "node-a", nodeUID: "", holes: [] };
-    await world.realStore.create("block", block);
-    await world.settle();
-    assert.deepEqual([await after(10_000), await after(10_000)], [all, []]);
+    for (const [name, asked] of [
+      ["shop", all],
+      ["bank", []],
+    ] as const) {
+      const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+      await world.objects.keep(granted(readObject(namespace)));
+      assert.deepEqual([await after(10_000), await after(10_000)], [asked, []]);
+    }
+    for (const [cidr, asked] of [
+      ["10.20.0.128/25", []],
+      ["10.20.0.71/32", ["mysql-1"]],
+    ] as const) {
+      const block = { cidr, pool: "db", node: "node-a", nodeUID: "", holes: [] };
+      await world.realStore.create("block", block);
+      await world.settle();
+      assert.deepEqual(await after(10_000), asked);
+    }
     collector.close();
   });
 

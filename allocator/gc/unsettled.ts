@@ -2,14 +2,22 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { Context } from "../cache/context.ts";
-import type { Address } from "../ip/address.ts";
+import { type Address, type Family, familyOf, parseCidr, toNumber } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
+import { fullInterval } from "../ip/ip-range.ts";
 import { isDetached } from "../lifecycle/bind.ts";
+import type { Block } from "../model/block.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
+import { inSlices } from "./in-slices.ts";
 
 /** For a change that nobody told of. Of what is settled `ServerTimes` must be asked sooner than it forgets. */
 const ALL_EVERY_MS = 300_000;
+
+/** Claims read in one go, in 1 ms or so. */
+const SLICE = 500;
+const NOTHING: Readonly<Record<Family, IntervalSet>> = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
 
 type Looked = "claim" | "reservation";
 
@@ -30,6 +38,8 @@ export class Unsettled {
   readonly #state: ClusterState;
   readonly #keys: Readonly<Record<Looked, Set<string>>> = { claim: new Set(), reservation: new Set() };
   readonly #objects = new Map<string, readonly [kind: string, key: string]>(); // both of them -> what has changed
+  readonly #namespaces = new Set<string>(); // that ask for something else
+  #owned = NOTHING; // addresses that owners of blocks have, and perhaps had not
   readonly #nodes = new Set<string>(); // where claims that are settled are bound and not detached
   readonly #following: readonly (() => void)[] | undefined;
   /** Monotonic: from then on all are looked at. */
@@ -52,12 +62,14 @@ export class Unsettled {
     if (this.#following === undefined || now >= this.#allAt) {
       this.#allAt = now + ALL_EVERY_MS;
       // one that breaks off is made again as a whole
-      for (const noted of [this.#keys.claim, this.#keys.reservation, this.#objects, this.#nodes])
-        noted.clear();
+      const { claim, reservation } = this.#keys;
+      for (const noted of [claim, reservation, this.#objects, this.#namespaces, this.#nodes]) noted.clear();
+      this.#owned = NOTHING;
       return { claims: () => this.#view.claims(), reservations: () => this.#view.reservations() };
     }
     await this.#addFenced();
     this.#addChanged();
+    await this.#addAffected();
     const claims = [...this.#keys.claim];
     return {
       claims: () => this.#found("claim", claims, (key) => this.#view.claim(key)),
@@ -117,15 +129,37 @@ export class Unsettled {
       }),
       view.onChange("block", (_, now, before) => {
         // its owner has more addresses for itself, which claims may list
-        if (now !== undefined && !isDeepStrictEqual(now.record.holes, before?.record.holes)) this.addAll();
+        if (now !== undefined && !isDeepStrictEqual(now.record.holes, before?.record.holes))
+          this.#own(now.record);
       }),
     ];
   }
 
   /** Whose claims they are is looked up once for many changes. */
   #objectChanged(kind: string, key: string): void {
-    if (kind === "Namespace") this.addAll();
+    if (kind === "Namespace") this.#namespaces.add(key);
     else this.#objects.set(`${kind} ${key}`, [kind, key]);
+  }
+
+  #own(block: Block): void {
+    const cidr = parseCidr(block.cidr);
+    if (cidr === undefined) return;
+    if (this.#owned === NOTHING) this.#owned = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
+    this.#owned[cidr.family].addInterval(fullInterval(cidr));
+  }
+
+  /** Whose claims they are says no index: all are read once, which is little beside looking at all of them. */
+  async #addAffected(): Promise<void> {
+    const [namespaces, owned] = [new Set(this.#namespaces), this.#owned];
+    if (namespaces.size === 0 && owned === NOTHING) return;
+    this.#namespaces.clear(); // what changes from here on counts anew
+    this.#owned = NOTHING;
+    await inSlices(this.#clock, this.#view.claims(), SLICE, (part) => {
+      for (const { key, record } of part) {
+        const isIn = (address: Address) => owned[familyOf(address)].has(toNumber(address));
+        if (namespaces.has(record.namespace) || record.addresses.some(isIn)) this.#keys.claim.add(key);
+      }
+    });
   }
 
   #addChanged(): void {

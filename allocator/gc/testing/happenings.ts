@@ -56,9 +56,9 @@ export class Happenings {
     const { objects, clock } = world;
     // what has everything looked at is rare: it would hide what else was to be looked at
     this.#acts = [
-      [1, "a namespace changes", () => this.#keep(namespaceObject("shop", this.#pick(ASKED)))],
+      [3, "a namespace changes", () => this.#keep(namespaceObject("shop", this.#pick(ASKED)))],
       [1, "a pool changes", () => this.#changePool()],
-      [1, "a block comes or goes", () => this.#block()],
+      [3, "a block comes or goes", () => this.#block()],
       [1, "much time passes", async () => clock.advance(301_000)],
       [24, "time passes", async () => clock.advance(this.#pick(TERMS_MS))],
       [12, "a pod comes", () => this.#podComes()],
