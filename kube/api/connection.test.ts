@@ -126,6 +126,16 @@ describe("connect", () => {
     assert.deepEqual(await get(connected()), { status: 404, body: "404 page not found\n" });
   });
 
+  it("leaves out who manages which field of a large answer", async () => {
+    const managedFields = [{ fieldsV1: { "f:x": {} } }];
+    const of = (all: unknown) => ({
+      items: [{ metadata: { name: "a", managedFields: all } }],
+      x: "x".repeat(99_999),
+    });
+    handle = (_, response) => response.end(JSON.stringify(of(managedFields)));
+    assert.deepEqual(await get(connected()), { status: 200, body: of([]) });
+  });
+
   it("uses a TLS connection again, and 64 at a time at most", async () => {
     const connection = connected();
     for (let i = 0; i < 5; i++) await get(connection);

@@ -6,6 +6,7 @@ import type { Clock } from "../../allocator/base/ports.ts";
 import { type ApiAccess, type Credentials, TokenSource } from "./credentials.ts";
 import { LargeBodies } from "./large-bodies.ts";
 import { linesOf } from "./lines.ts";
+import { parsedWithoutManagedFields } from "./managed-fields.ts";
 
 /** One HTTP call to the API server. */
 export interface Call {
@@ -24,7 +25,7 @@ export interface Call {
   readonly mostBytes?: number;
 }
 
-/** Any HTTP status is an answer. `body` is parsed JSON, or the text when it is none. */
+/** Any HTTP status is an answer. `body` is parsed JSON, a large one without its `managedFields`, or the text when it is none. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -220,7 +221,7 @@ class HttpsConnection implements Connection {
 /** Most answers are JSON; a path that does not exist is answered in plain text. */
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parsedWithoutManagedFields(text);
   } catch {
     return text;
   }
