@@ -112,4 +112,18 @@ describe("what others have of pools", () => {
     watches.pods.put("shop/a", undefined);
     assert.deepEqual(reported(), ["10.0.0.60 pod shop/b"]);
   });
+
+  it("of an address that two Nodes have stays that of the one which is left, whichever goes", () => {
+    for (const [left, gone] of [
+      ["node-a", "node-b"],
+      ["node-b", "node-a"],
+    ] as const) {
+      const { watches, reported } = world();
+      for (const name of ["node-a", "node-b"]) watches.nodes.put(name, nodeSeen(name, "10.0.0.2,10.0.0.3"));
+      watches.nodes.put(gone, undefined);
+      assert.deepEqual(reported(), [`10.0.0.2 node ${left}`, `10.0.0.3 node ${left}`]);
+      watches.nodes.put(left, nodeSeen(left, "10.0.0.2"));
+      assert.deepEqual(reported(), [`10.0.0.2 node ${left}`]);
+    }
+  });
 });

@@ -34,6 +34,13 @@ function* ofNode({ name, addresses }: ObservedNode): Generator<Occupied, void, v
   for (const address of listed(addresses)) yield [address, { kind: "node", namespace: "", name }];
 }
 
+/** A machine that has joined under another name has two Nodes for a while, either of which may go. */
+function* nodesWith(nodes: Watches["nodes"], address: Address): Generator<Occupied, void, void> {
+  for (const [, node] of nodes.all())
+    if (node.addresses !== undefined && listed(node.addresses).includes(address))
+      yield [address, { kind: "node", namespace: "", name: node.name }];
+}
+
 /** What is reserved, or in a node's block, is Berth's; so is what a pod has that was admitted with a claim. */
 function* foreignOf(pod: ObservedPod, cache: Known): Generator<Occupied, void, void> {
   if (pod.ended || pod.annotations[ASSIGNED_CLAIM] !== undefined) return;
@@ -60,7 +67,9 @@ export function followOccupants(watches: Watches, cache: Known): () => void {
   const leave = (addresses: string | undefined, kind: Occupant["kind"], key: string) => {
     for (const address of listed(addresses)) {
       const { kind: of, namespace = "", name = "" } = cache.occupants().get(address) ?? {};
-      if (of === kind && key === (namespace === "" ? name : `${namespace}/${name}`)) cache.vacate(address);
+      if (of !== kind || key !== (namespace === "" ? name : `${namespace}/${name}`)) continue;
+      cache.vacate(address);
+      if (kind === "node") enter(nodesWith(watches.nodes, address));
     }
   };
   const ends = [
