@@ -86,6 +86,8 @@ class Pools {
     }
     if (!cache.ready) return { kind: "again", afterMs: UNREADY_MS };
     const began = context.clock.monotonic();
+    // what changed while it was counted asked for this pass before it was known how long that one rests
+    if (began < this.#restsUntil) return { kind: "again", afterMs: this.#restsUntil - began };
     const usage = await countPoolUsage(cache, () => context.clock.sleep(0));
     const ended = context.clock.monotonic();
     this.#restsUntil = ended + REST_MS + REST_FACTOR * (ended - began);
