@@ -55,11 +55,11 @@ async function main(): Promise<number> {
 
 function asked(): readonly Asked[] {
   return partsOf(suite)
-    .map(({ group: name, runs }) => {
+    .map(({ group: name, runs, isBeside = false }) => {
       const group = groupNamed(name);
       const files = filesOf(group).filter((file) => named.length === 0 || named.includes(file));
       const share = values.runs === undefined ? runs : Number(values.runs);
-      return { group, files, runs: share, name: values.name };
+      return { group, files, runs: share, name: values.name, isBeside };
     })
     .filter(({ files }) => files.length > 0);
 }
@@ -86,11 +86,22 @@ function printNames(): number {
   return spawnSync(process.execPath, [...how, ...files], { cwd: ROOT, stdio: "inherit" }).status ?? 1;
 }
 
+/** What is run at the same time, in its turn. */
+function atATime(all: readonly Asked[]): readonly (readonly Asked[])[] {
+  const turns: Asked[][] = [];
+  for (const one of all) {
+    const last = turns.at(-1);
+    if (one.isBeside === true && last !== undefined) last.push(one);
+    else turns.push([one]);
+  }
+  return turns;
+}
+
 async function pass(all: readonly Asked[]) {
   const run = new SuiteRun(suite, process.env);
   const interrupt = (signal: NodeJS.Signals) => run.interrupt(signal);
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
-  for (const one of all) await run.pass(one);
+  for (const some of atATime(all)) await run.pass(...some);
   const { summary, text } = await run.finish();
   console.log(text);
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, interrupt);

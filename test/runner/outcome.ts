@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the records of one run of node's test runner come to. Pure.
-import { join, relative } from "node:path";
+import { relative, resolve } from "node:path";
 import { ROOT } from "./files.ts";
 import type { FailureRecord, RunRecord } from "./record.ts";
 import { type Counts, type Failure, type FileTime, NOTHING } from "./results.ts";
@@ -13,6 +13,8 @@ export interface Asked {
   readonly runs: number;
   /** Only tests whose full name matches. */
   readonly name?: string | undefined;
+  /** At the same time as those before. */
+  readonly isBeside?: boolean;
 }
 
 export interface Outcome {
@@ -184,8 +186,9 @@ function wholeFile(file: string, message: string, asked: Asked): Failure {
 /** A file that failed as a whole is a test that has the file's name. */
 function failureOf({ file, path, selects, message }: FailureRecord, { group, runs }: Asked): Failure {
   const [first = ""] = path;
-  const isFile = path.length === 1 && (file === undefined || join(ROOT, first) === file || first === file);
-  const name = relative(ROOT, file ?? join(ROOT, first));
+  const whole = resolve(ROOT, first);
+  const isFile = path.length === 1 && (file === undefined || whole === file);
+  const name = relative(ROOT, file ?? whole);
   const alone = { group, runs, file: file === undefined ? "" : name };
   return {
     file: name,

@@ -35,10 +35,17 @@ function environments(): readonly (readonly string[])[] {
 const hasMark = (variables: readonly string[]) =>
   variables.some((pair) => pair.startsWith("BERTH_RUN=") && pair !== `BERTH_RUN=${process.env["BERTH_RUN"]}`);
 
+/** Without what node's runner tells the processes that it starts, which would make ours one of them. */
+function own(): NodeJS.ProcessEnv {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return env;
+}
+
 interface More {
   readonly env?: NodeJS.ProcessEnv;
   readonly options?: { readonly isApart: boolean };
   readonly globalSetup?: string | undefined;
+  readonly longest?: readonly string[];
 }
 
 describe("a run of a suite", () => {
@@ -49,17 +56,15 @@ describe("a run of a suite", () => {
   afterEach(() => rmSync(report, { recursive: true }));
 
   async function runOf(name: string | readonly string[], isolation: "none" | "process", more: More = {}) {
-    // what node's runner tells the processes that it starts would make ours one of them
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const run = new SuiteRun(
       "example",
-      { ...env, ...more.env, BERTH_REPORT: report },
+      { ...own(), ...more.env, BERTH_REPORT: report },
       { output: "ignore", ...more.options },
     );
     const files = [name].flat().map((file) => `test/runner/examples/${file}`);
-    const { globalSetup } = more;
+    const { globalSetup, longest = [] } = more;
     const setUp = globalSetup === undefined ? {} : { globalSetup: `test/runner/examples/${globalSetup}` };
-    const group = { name: "host", files, isolation, ...setUp };
+    const group = { name: "host", files, isolation, longest, ...setUp };
     const isPassed = await run.pass({ group, files, runs: 1 });
     return { isPassed, ...(await run.finish()) };
   }
@@ -172,6 +177,26 @@ describe("a run of a suite", () => {
       assert.deepEqual(readdirSync(folder), []);
     });
   }
+
+  it("begins with what takes longest, whatever its name, and calls it as all others", async () => {
+    const files = ["fails.ts", "hook.ts"];
+    const longest = ["test/runner/examples/hook.ts"];
+    const { summary, text } = await runOf(files, "process", { longest });
+    assert.deepEqual(
+      summary.failures.map(({ file }) => file),
+      ["hook.ts", "fails.ts"].map((file) => `test/runner/examples/${file}`),
+    );
+    assert.match(text, /again: \S+ test\/runner\/main\.ts host test\/runner\/examples\/hook\.ts /);
+  });
+
+  it("runs groups at the same time that are given at once", async () => {
+    const run = new SuiteRun("example", { ...own(), BERTH_REPORT: report }, { output: "ignore" });
+    const files = ["test/runner/examples/meets.ts"];
+    const group = { name: "host", files, isolation: "process", timeoutMs: 60_000 } as const;
+    assert.equal(await run.pass({ group, files, runs: 1 }, { group, files, runs: 1 }), true);
+    const { summary } = await run.finish();
+    assert.deepEqual([summary.passed, summary.complaints], [2, []]);
+  });
 
   it("begins nothing after the deadline", async () => {
     const { summary, text } = await runOf("fails.ts", "process", { env: { BERTH_DEADLINE: "1" } });

@@ -119,19 +119,20 @@ export class SuiteRun {
     this.#complaints.push(reason);
   }
 
-  /** Runs files of a group, and remembers what they gave; false when one failed. */
-  async pass(asked: Asked): Promise<boolean> {
-    if (this.#isInterrupted || asked.files.length === 0) return !this.#isInterrupted;
+  /** Runs files of a group, or of several groups at a time, and remembers what they gave; false when one failed. */
+  async pass(...all: readonly Asked[]): Promise<boolean> {
+    if (this.#isInterrupted || all.every(({ files }) => files.length === 0)) return !this.#isInterrupted;
     const deadline = deadlineOf(this.#env);
     if (deadline !== undefined && Date.now() >= deadline) {
-      this.#leftOut.push(...asked.files);
+      this.#leftOut.push(...all.flatMap(({ files }) => files));
       return true;
     }
     if (!this.#isOpen) await this.#open();
     // until then there was nothing to end
     if (this.#isInterrupted) return false;
-    if (asked.name !== undefined) this.#name = asked.name;
-    const given = await Promise.all(sharesOf(asked).map((share, n) => this.#run(share, n, deadline)));
+    this.#name = all.find(({ name }) => name !== undefined)?.name ?? this.#name;
+    const shares = all.flatMap((asked) => sharesOf(asked));
+    const given = await Promise.all(shares.map((share, n) => this.#run(share, n, deadline)));
     for (const one of given) this.#remember(one);
     return given.every(({ complaint, failures }) => complaint === undefined && failures.length === 0);
   }

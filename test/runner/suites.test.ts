@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { allFiles, filesOf, groupOf, ROOT } from "./files.ts";
@@ -72,6 +72,16 @@ describe("suites", () => {
     );
     const host = groupNamed("host");
     assert.equal(sharesOf({ group: host, files: filesOf(host), runs: 1 }).length, 1);
+  });
+
+  it("begin first with files that are there, each in a process of its own", () => {
+    for (const group of GROUPS.filter(({ longest }) => longest !== undefined)) {
+      assert.equal(group.isolation, "process", group.name);
+      for (const glob of group.longest ?? []) {
+        const some = globSync(glob, { cwd: ROOT });
+        assert.ok(some.length > 0 && some.every((file) => filesOf(group).includes(file)), glob);
+      }
+    }
   });
 
   it("have no group that is not there", () => {

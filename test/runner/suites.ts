@@ -8,6 +8,8 @@ export interface Group {
   readonly files: readonly string[];
   /** `none`: all files in one process, in their order. `process`: each in a process of its own. */
   readonly isolation: "none" | "process";
+  /** Of those with a process of their own, which take longest: they are begun first, and the end does not wait for one. */
+  readonly longest?: readonly string[];
   /** How many processes at a time; with `none`, among how many the files are dealt out, where there are many. */
   readonly concurrency?: number;
   /** Of one test, and of a file in a process of its own. */
@@ -23,6 +25,8 @@ export interface Group {
 export interface Part {
   readonly group: string;
   readonly runs: number;
+  /** It is run at the same time as the part before it. */
+  readonly isBeside?: true;
 }
 
 const TEN_MINUTES = 600_000;
@@ -136,9 +140,13 @@ export const GROUPS: readonly Group[] = [
     name: "api",
     // the first need etcd and nothing else of the control plane
     files: ["test/etcd/*.etcd-test.ts", "test/api/*.api-test.ts"],
+    longest: [
+      "test/api/{access-life,blocks-away,blocks-nodes,cilium,cilium-objects,facts,workloads}.api-test.ts",
+      "test/etcd/{agents,clients,hostile}.etcd-test.ts",
+    ],
     isolation: "process",
     // they wait for most of their time, the first for elections: among the others that costs nobody anything
-    concurrency: 4,
+    concurrency: 5,
     timeoutMs: 2 * TEN_MINUTES,
     globalSetup: CONTROL_PLANES,
   },
@@ -176,7 +184,11 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
     group,
     runs: 1,
   })),
-  "api-test": ["api", "api-day"].map((group) => ({ group, runs: SHORT })),
+  // a day by itself keeps one processor busy, and leaves the others idle
+  "api-test": [
+    { group: "api", runs: SHORT },
+    { group: "api-day", runs: SHORT, isBeside: true },
+  ],
   "load-test": ["overload", "api-load"].map((group) => ({ group, runs: SHORT })),
 };
 

@@ -2,11 +2,12 @@
 // One run of node's test runner over some files: what it is started with, and how it is ended.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join, matchesGlob, relative } from "node:path";
 import { ROOT } from "./files.ts";
 import type { Namespaces } from "./namespaces.ts";
 import { type Asked, brokenOff, type Outcome, outcomeOf, type UnderWay, underWay } from "./outcome.ts";
 import type { RunRecord } from "./record.ts";
+import type { Group } from "./suites.ts";
 
 export interface Surroundings {
   /** The environment of every process. */
@@ -197,8 +198,13 @@ function argumentsFor({ group, files, name }: Asked, records: string): readonly 
     ...(name === undefined ? [] : [`--test-name-pattern=${name}`]),
     ...reporter("progress.ts", "stdout"),
     ...reporter("record.ts", records),
-    ...files,
+    ...files.map((file) => namedFor(group, file)),
   ];
+}
+
+/** Node's runner begins them in the order of their names: one that has its whole path comes before those that do not. */
+function namedFor({ longest = [] }: Group, file: string): string {
+  return longest.some((glob) => matchesGlob(file, glob)) ? join(ROOT, file) : file;
 }
 
 /** The reporter's own file is written over from where it is. */
