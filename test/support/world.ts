@@ -70,7 +70,7 @@ export class World {
   async settle(): Promise<void> {
     await this.#following.synced;
     for (let turn = 0; turn < 10_000; turn++) {
-      if (await this.#isCurrent()) return;
+      if (this.#isCurrent()) return;
       await nextTurn();
     }
     throw new Error("the cache never caught up");
@@ -90,14 +90,11 @@ export class World {
 
   /** Every row of every table, as text: equal before and after means that nothing was written. */
   dump(): string {
-    const tables = this.#database.read((sql) =>
-      sql.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"),
-    );
-    const rows = tables.map(({ name }) => [
-      name,
-      this.#database.read((sql) => sql.all(`SELECT * FROM "${name}"`)),
-    ]);
-    return JSON.stringify(rows, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+    return this.#database.read((sql) => {
+      const tables = sql.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
+      const rows = tables.flatMap(({ name }) => [{ name }, ...sql.all(`SELECT * FROM "${name}"`)]);
+      return rows.map((row) => Object.values(row).join("\t")).join("\n");
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -107,27 +104,23 @@ export class World {
     this.#database.close();
   }
 
-  async #isCurrent(): Promise<boolean> {
+  /** By what is stored, undecoded: it is asked for after every act. */
+  #isCurrent(): boolean {
     const { cache } = this;
-    const claims = await this.all("claim");
-    const reservations = await this.all("reservation");
-    const pools = await this.all("pool");
-    const blocks = await this.all("block");
-    return (
-      blocks.every(({ key, revision }) => cache.block(key)?.revision === revision) &&
-      sizeOf(cache.blocks()) === blocks.length &&
-      sizeOf(cache.claims()) === claims.length &&
-      sizeOf(cache.reservations()) === reservations.length &&
-      claims.every(({ key, revision }) => cache.claim(key)?.revision === revision) &&
-      reservations.every((r) => cache.reservation(r.record.address)?.revision === r.revision) &&
-      pools.every(({ key, revision }) => cache.poolRecord(key)?.revision === revision) &&
-      cache.pools().every(({ name }) => pools.some(({ key }) => key === name))
-    );
+    const rows = this.#database.readOnce((sql) => sql.all("SELECT kind, key, revision FROM records"));
+    const stored = new Set(rows.map(({ kind, key, revision }) => `${kind} ${key} ${revision}`));
+    const shown = [
+      ...namesOf("pool", cache.poolRecords()),
+      ...namesOf("claim", cache.claims()),
+      ...namesOf("reservation", cache.reservations()),
+      ...namesOf("block", cache.blocks()),
+    ];
+    return shown.length === stored.size && shown.every((name) => stored.has(name));
   }
 }
 
-function sizeOf(items: Iterable<unknown>): number {
-  return [...items].length;
+function namesOf<K extends Kind>(kind: K, records: Iterable<Stored<K>>): readonly string[] {
+  return [...records].map(({ key, revision }) => `${kind} ${key} ${revision}`);
 }
 
 /** Opens a world with these pools, its cache up to date. `await using` closes it. */
