@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { X509Certificate } from "node:crypto";
+import type { ServerNames } from "../certificates/issue.ts";
 import {
   type CertSecret,
   type RotationPolicy,
@@ -81,6 +82,7 @@ export class TestReplica {
   #open: (() => void) | undefined;
   #arrived: () => void = () => {};
   #life = 0;
+  readonly #judged = new WeakMap<Served, { readonly leaf: X509Certificate | undefined }>();
 
   constructor(world: Surroundings) {
     this.#world = world;
@@ -157,13 +159,19 @@ export class TestReplica {
 
   /** As server.ts does: what has expired by this clock is taken all the same if it ends later. */
   #serve(served: Served): void {
-    try {
-      const leaf = validateServingCert({ leaf: served.leaf, bundle: served.beside }, this.#world.terms.names);
-      const outlives = this.served !== undefined && leaf.validToDate > this.served.validToDate;
-      if (outlives || leaf.validToDate.getTime() > this.#world.time + this.offsetMs) this.served = leaf;
-    } catch {
-      // what is served stays
-    }
+    const leaf = this.#usable(served);
+    if (leaf === undefined) return; // what is served stays
+    const outlives = this.served !== undefined && leaf.validToDate > this.served.validToDate;
+    if (outlives || leaf.validToDate.getTime() > this.#world.time + this.offsetMs) this.served = leaf;
+  }
+
+  /** Judged once for each revision, which is seen again and again: no time changes that. */
+  #usable(served: Served): X509Certificate | undefined {
+    const known = this.#judged.get(served);
+    if (known !== undefined) return known.leaf;
+    const judged = { leaf: judge(served, this.#world.terms.names) };
+    this.#judged.set(served, judged);
+    return judged.leaf;
   }
 
   /** Waits for its turn at the API server; of a process that is dead, for ever. */
@@ -173,5 +181,13 @@ export class TestReplica {
       this.#open = resolve;
       this.#arrived();
     });
+  }
+}
+
+function judge({ leaf, beside }: Served, names: ServerNames): X509Certificate | undefined {
+  try {
+    return validateServingCert({ leaf, bundle: beside }, names);
+  } catch {
+    return undefined;
   }
 }
