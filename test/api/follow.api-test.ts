@@ -311,7 +311,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
   describe("a watch of an API server without WatchList", () => {
     it("makes its full pass by pages", async () => {
-      const plane = await startControlPlane({ apiServerFlags: ["--feature-gates=WatchList=false"] });
+      const apiServerFlags = ["--feature-gates=WatchList=false"];
+      const plane = await startControlPlane({ apiServerFlags, definitions: true });
       try {
         const connection = plane.connect();
         const place = { namespace: NAMESPACE, name: "a" };
