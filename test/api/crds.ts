@@ -5,7 +5,14 @@ import { setTimeout as pause } from "node:timers/promises";
 import { parse } from "yaml";
 import { type Body, Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { KubeItem, Resource } from "../../kube/api/resource.ts";
+import {
+  BLOCKS,
+  CLAIMS,
+  type KubeItem,
+  POOLS,
+  RESERVATIONS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import { Etcd, removeRange } from "./etcd.ts";
 import type { ControlPlane } from "./plane.ts";
 
@@ -47,9 +54,11 @@ export function definitions(): readonly Definition[] {
   return files.sort().map((file) => parse(readFileSync(join(FOLDER, file), "utf8")) as Definition);
 }
 
-/** Installs Berth's kinds and waits until the API server serves them. */
+/** Installs Berth's kinds and waits until the API server serves them. Where it does, as a shared one, nothing is asked but that. */
 export async function installDefinitions(connection: Connection): Promise<void> {
-  await define(connection, definitions());
+  const kinds = [POOLS, CLAIMS, RESERVATIONS, BLOCKS];
+  const served = await Promise.all(kinds.map((kind) => isServed(connection, kind)));
+  if (!served.every(Boolean)) await define(connection, definitions());
 }
 
 /** Makes the definitions, and waits until their kinds are served. */
