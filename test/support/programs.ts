@@ -44,8 +44,12 @@ export function commandFolder(): string {
 }
 
 export function globalSetup(): void {
-  const mark = digest();
-  if (markOf(MADE) !== mark) make(mark);
+  if (markOf(MADE) !== digest()) {
+    mkdirSync(dirname(MADE), { recursive: true });
+    // one process makes them, and others that want them meanwhile wait for it: groups of tests begin at the same time
+    const command = [`${MADE}.lock`, process.execPath, import.meta.filename];
+    execFileSync("flock", command, { stdio: ["ignore", "ignore", "inherit"] });
+  }
   process.env[VARIABLE] = MADE;
 }
 
@@ -101,4 +105,9 @@ function addCommands(folder: string): void {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     symlinkSync(target, join(folder, name));
   }
+}
+
+if (import.meta.main) {
+  const mark = digest();
+  if (markOf(MADE) !== mark) make(mark);
 }
