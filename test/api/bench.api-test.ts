@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const MAIN = join(ROOT, "test/bench-api/main.ts");
 const QUICK_MS = 600_000;
 
-interface Lane {
+interface Load {
   readonly contender: string;
   readonly workers: number;
   readonly processes: number;
@@ -79,13 +79,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("divides the rates that it measured", () => {
-      const { lanes, shares } = dataOf<{ lanes: Lane[]; shares: Share[] }>("api-creates");
+      const { loads, shares } = dataOf<{ loads: Load[]; shares: Share[] }>("api-creates");
       const rateOf = (contender: string, workers: number, processes = 1) => {
-        const lane = lanes.find(
+        const load = loads.find(
           (one) => one.contender === contender && one.workers === workers && one.processes === processes,
         );
-        assert.ok(lane && lane.rates.length === 2, `${contender}, ${workers}`);
-        return median(lane.rates);
+        assert.ok(load && load.rates.length === 2, `${contender}, ${workers}`);
+        return median(load.rates);
       };
       const expected = [
         ["berth to bare creates, 1 worker", rateOf("berth", 1) / rateOf("bare", 1)],

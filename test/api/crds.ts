@@ -13,7 +13,7 @@ import {
   RESERVATIONS,
   type Resource,
 } from "../../kube/api/resource.ts";
-import { Etcd, removeRange } from "./etcd.ts";
+import { Etcd } from "./etcd.ts";
 import type { ControlPlane } from "./plane.ts";
 
 const FOLDER = join(import.meta.dirname, "../../charts/berth/files/crds");
@@ -87,7 +87,9 @@ export async function makeNamespaces(connection: Connection, names: readonly str
 
 /** Takes every object of Berth's kinds away, whatever holds it: in etcd, past the API server, which hears of it. */
 export async function clear({ etcdUrl }: ControlPlane): Promise<void> {
-  await new Etcd(etcdUrl).apply([removeRange("/registry/berth.dev/", "/registry/berth.dev/~")]);
+  const etcd = new Etcd(etcdUrl);
+  const all = (await etcd.keys({ values: false })).map(({ key }) => key);
+  await etcd.removeEach(all.filter((key) => key.startsWith("/registry/berth.dev/")));
 }
 
 /** Deletes an object, whatever it looks like now and whoever holds it with a finalizer. */

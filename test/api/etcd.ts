@@ -70,6 +70,14 @@ export class Etcd {
     }
   }
 
+  /**
+   * Each key at a revision of its own, as the API server deletes them: a watch of it that breaks off amid several of one
+   * revision never hears of the others.
+   */
+  async removeEach(keys: readonly string[]): Promise<void> {
+    for (const key of keys) await this.apply([removeRange(key, key)]);
+  }
+
   async #ask(verb: string, body: unknown): Promise<unknown> {
     const answer = await fetch(`${this.#url}/v3/kv/${verb}`, { method: "POST", body: JSON.stringify(body) });
     if (!answer.ok) throw new Error(`etcd refuses to ${verb}: ${await answer.text()}`);

@@ -68,7 +68,7 @@ export class Baseline {
   async undefine(): Promise<void> {
     const all = (await this.#etcd.keys({ values: false })).map(({ key }) => key);
     const gone = all.filter((key) => OWN_DEFINITION.test(key) || key.startsWith(OWN_OBJECTS));
-    await this.#etcd.apply(gone.map((key) => removeRange(key, key)));
+    await this.#etcd.removeEach(gone);
     await documented(this.#plane, "Berth's kinds are gone", (text) => !text.includes("berth.dev"));
   }
 
