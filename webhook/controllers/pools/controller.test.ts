@@ -12,7 +12,8 @@ import type { ControllerDeps } from "../controller.ts";
 import { startPools } from "./controller.ts";
 
 describe("the state of pools", () => {
-  it("is counted again after 20 times as long as that took, also where something changes meanwhile", async () => {
+  /** How long after one another it was counted, where each count takes so long, and something changes meanwhile. */
+  async function countsWithin(ms: number, tookMs: number): Promise<readonly number[]> {
     const clock = new ManualClock();
     await using world = await openWorld({ clock });
     await world.settle();
@@ -25,7 +26,7 @@ describe("the state of pools", () => {
       },
       reservations: () => {
         counted.push(clock.monotonic());
-        clock.advance(500);
+        clock.advance(tookMs);
         for (const handler of handlers) handler();
         return [];
       },
@@ -35,16 +36,25 @@ describe("the state of pools", () => {
       leadership: { leads: () => true, onGain: () => () => {} },
     };
     const controller = startPools(deps as ControllerDeps);
-    for (let n = 0; n < 240; n++) {
+    for (let passed = 0; passed < ms; passed += 100) {
       await eventLoopTurns();
       clock.advance(100);
     }
-    const waits = counted.slice(1).map((at, n) => at - (counted[n] ?? at));
+    await controller.close();
+    return counted.slice(1).map((at, n) => at - (counted[n] ?? at));
+  }
+
+  it("is counted again after 20 times as long as that took, also where something changes meanwhile", async () => {
+    const waits = await countsWithin(24_000, 500);
     assert.equal(waits.length, 2);
     assert.ok(
       waits.every((ms) => ms >= 20 * 500),
       waits.join(),
     );
-    await controller.close();
+  });
+
+  it("is counted again within half a minute of a count during which the process stood still", async () => {
+    const [wait = 0] = await countsWithin(32_000, 600_000);
+    assert.ok(wait >= 600_000 && wait <= 600_000 + 31_000, `${wait} ms`);
   });
 });

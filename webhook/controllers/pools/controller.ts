@@ -22,6 +22,8 @@ const EVERY_MS = 2_000;
 /** After a pass, however much has changed by then, and 20 times as long as the pass counted: 5 % of a processor. */
 const REST_MS = 100;
 const REST_FACTOR = 20;
+/** And no longer: a process that stood still while it counted took long, and finalizers and statuses wait for it. */
+const MOST_REST_MS = 30_000;
 /** Until then the first full pass of the watches is over, or nearly. */
 const UNREADY_MS = 200;
 const ALL = "pools";
@@ -90,7 +92,7 @@ class Pools {
     if (began < this.#restsUntil) return { kind: "again", afterMs: this.#restsUntil - began };
     const usage = await countPoolUsage(cache, () => context.clock.sleep(0));
     const ended = context.clock.monotonic();
-    this.#restsUntil = ended + REST_MS + REST_FACTOR * (ended - began);
+    this.#restsUntil = ended + Math.min(MOST_REST_MS, REST_MS + REST_FACTOR * (ended - began));
     this.#forgetGone();
     const waits: number[] = [];
     for (const stored of [...cache.poolRecords()]) {
