@@ -113,6 +113,26 @@ describe("what others have of pools", () => {
     assert.deepEqual(reported(), ["10.0.0.60 pod shop/b"]);
   });
 
+  it("of a node's address stays that of the node whatever a pod says, and is the pod's once the Node is gone", () => {
+    for (const order of [
+      ["node", "pod"],
+      ["pod", "node"],
+    ]) {
+      const { watches, reported } = world();
+      const come = {
+        node: () => watches.nodes.put("node-a", nodeSeen("node-a", "10.0.0.2")),
+        pod: () => watches.pods.put("shop/a", podSeen("a", "10.0.0.2,fd00::2")),
+      };
+      for (const one of order) come[one as keyof typeof come]();
+      assert.deepEqual(reported(), ["10.0.0.2 node node-a"]);
+      watches.pods.put("shop/a", undefined);
+      assert.deepEqual(reported(), ["10.0.0.2 node node-a"]);
+      come.pod();
+      watches.nodes.put("node-a", undefined);
+      assert.deepEqual(reported(), ["10.0.0.2 pod shop/a"]);
+    }
+  });
+
   it("of an address that two Nodes have stays that of the one which is left, whichever goes", () => {
     for (const [left, gone] of [
       ["node-a", "node-b"],

@@ -41,6 +41,14 @@ function* nodesWith(nodes: Watches["nodes"], address: Address): Generator<Occupi
       yield [address, { kind: "node", namespace: "", name: node.name }];
 }
 
+/** A pod may have what a node had a moment ago, whose Node is there still. */
+function* podsWith(pods: Watches["pods"], cache: Known, address: Address): Generator<Occupied, void, void> {
+  for (const [, pod] of pods.all()) {
+    if (pod.addresses?.includes(address) !== true) continue;
+    for (const one of foreignOf(pod, cache)) if (one[0] === address) yield one;
+  }
+}
+
 /** What is reserved, or in a node's block, is Berth's; so is what a pod has that was admitted with a claim. */
 function* foreignOf(pod: ObservedPod, cache: Known): Generator<Occupied, void, void> {
   if (pod.ended || pod.annotations[ASSIGNED_CLAIM] !== undefined) return;
@@ -60,16 +68,24 @@ function listed(addresses: string | undefined): Address[] {
  * anew when pools change: a pod of Berth's that ends may be seen for longer than its address is its own.
  */
 export function followOccupants(watches: Watches, cache: Known): () => void {
+  // whoever writes a pod's status may name a node's address in it, and let go of that
+  const isNodes = (address: Address) => cache.occupants().get(address)?.kind === "node";
   const enter = (entries: Iterable<Occupied>) => {
     for (const [address, occupant] of entries)
-      if (cache.poolOf(address) !== undefined) cache.occupy(address, occupant);
+      if (cache.poolOf(address) !== undefined && (occupant.kind === "node" || !isNodes(address)))
+        cache.occupy(address, occupant);
+  };
+  /** To whoever else has what a node had. */
+  const pass = (address: Address) => {
+    enter(nodesWith(watches.nodes, address));
+    if (!isNodes(address)) enter(podsWith(watches.pods, cache, address));
   };
   const leave = (addresses: string | undefined, kind: Occupant["kind"], key: string) => {
     for (const address of listed(addresses)) {
       const { kind: of, namespace = "", name = "" } = cache.occupants().get(address) ?? {};
       if (of !== kind || key !== (namespace === "" ? name : `${namespace}/${name}`)) continue;
       cache.vacate(address);
-      if (kind === "node") enter(nodesWith(watches.nodes, address));
+      if (kind === "node") pass(address);
     }
   };
   const ends = [
