@@ -145,34 +145,78 @@ describe("blocks of a pool that cannot be given now", () => {
     assert.deepEqual(new Set(tried), new Set(["a"]));
   });
 
-  it("for one node are given to another that asks since, at once, and nodes are asked for theirs meanwhile", async () => {
+  /** Passes over a pool of so many blocks of 16 addresses, of which some nodes are refused theirs. */
+  async function refusing(cidr: string, refused: ReadonlySet<string>) {
     const clock = new ManualClock();
-    await using world = await openWorld({
-      ...{ pools: [poolRecord("web", "10.1.0.0/27", { blockSize: { ipv4: 28, ahead: 0 } })], clock },
+    let tries = 0;
+    const world = await openWorld({
+      ...{ pools: [poolRecord("web", cidr, { blockSize: { ipv4: 28, ahead: 0 } })], clock },
       wrap: (store) =>
         altered(store, {
           create: async (kind, record) => {
-            if (kind === "block" && "node" in record && record.node === "refused")
-              throw new BerthError("WRITE_REFUSED", "a policy refuses it");
-            return await store.create(kind, record);
+            if (kind !== "block" || !("node" in record) || !refused.has(record.node))
+              return await store.create(kind, record);
+            tries++;
+            throw new BerthError("WRITE_REFUSED", "a policy refuses it");
           },
         }),
     });
     const nodes = new Nodes();
-    nodes.pods.set("refused", 1);
     const blocks = new BlockDistributor({ ...world.context, view: world.cache }, nodes);
+    /** Owners of blocks, and nodes that are short. */
     const owners = async () => {
+      tries = 0;
       const shortages = await blocks.pass();
       await world.settle();
       const all = (await world.all("block")).map(({ record }) => record.node);
-      return [all.sort().join(" "), shortages.flatMap(({ short }) => short.map(({ node }) => node))];
+      return [
+        all.sort().join(" "),
+        shortages.flatMap(({ short }) => short.map(({ node }) => node)).join(" "),
+      ];
     };
-    assert.deepEqual(await owners(), ["", []]);
+    const close = () => world[Symbol.asyncDispose]();
+    return { clock, nodes, blocks, owners, tries: () => tries, [Symbol.asyncDispose]: close };
+  }
+
+  it("for one node are given to another that asks since, at once, and nodes are asked for theirs meanwhile", async () => {
+    await using pool = await refusing("10.1.0.0/27", new Set(["refused"]));
+    const { nodes, owners, blocks } = pool;
+    nodes.pods.set("refused", 1);
+    assert.deepEqual(await owners(), ["", ""]);
     nodes.pods.set("a", 1);
-    assert.deepEqual(await owners(), ["a", []]);
+    assert.deepEqual(await owners(), ["a", ""]);
     nodes.pods.set("a", 17);
     nodes.pods.set("b", 1);
-    assert.deepEqual((await owners())[1], ["a", "b"], "others are asked for them");
+    assert.deepEqual(await owners(), ["a a", "refused b"], "others are asked for them");
     assert.deepEqual([...blocks.faults], [["web", "a policy refuses it"]]);
+  });
+
+  it("for the nodes that a plan begins with are given to one that it has none for", async () => {
+    const refused = new Set(["r1", "r2", "r3"]);
+    await using pool = await refusing("10.1.0.0/28", refused);
+    const { nodes, owners, clock, tries } = pool;
+    for (const node of refused) nodes.pods.set(node, 1);
+    await owners();
+    for (let n = 0; n < 3; n++) {
+      clock.advance(50_000);
+      await owners();
+    }
+    assert.deepEqual(await owners(), ["", "r2 r3"], "one is free");
+    assert.equal(tries(), 0);
+    nodes.pods.set("a", 1);
+    assert.deepEqual(await owners(), ["a", "r1 r2 r3"]);
+  });
+
+  it("for a node that was refused before are given to it once it is not, be the others that come first refused still", async () => {
+    const refused = new Set(["r1", "r2", "r3"]);
+    await using pool = await refusing("10.1.0.0/28", refused);
+    const { nodes, owners, clock } = pool;
+    for (const node of refused) nodes.pods.set(node, 1);
+    for (let n = 0; n < 3; n++) {
+      await owners();
+      clock.advance(50_000);
+    }
+    refused.delete("r2");
+    assert.deepEqual(await owners(), ["r2", "r1 r3"]);
   });
 });

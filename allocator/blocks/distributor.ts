@@ -6,21 +6,27 @@ import type { LogFields } from "../base/ports.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family } from "../ip/address.ts";
-import { IntervalSet } from "../ip/interval-set.ts";
 import type { Block } from "../model/block.ts";
-import { BlockSpace, blockLength, blocksAhead } from "../pool/blocks.ts";
+import { BlockSpace, blockLength } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import type { BlockFacts } from "./block-facts.ts";
 import { BlockFit } from "./block-fit.ts";
-import { type BlockPlan, blocksToRecall, type PoolSituation, planBlocks, withSingles } from "./block-plan.ts";
+import {
+  type BlockPlan,
+  blocksToRecall,
+  type NodeNeed,
+  type PoolSituation,
+  planBlocks,
+  withSingles,
+} from "./block-plan.ts";
 import { BlockTimes } from "./block-times.ts";
 import { isDrained } from "./drained.ts";
-import { ForeignAddresses } from "./foreign-addresses.ts";
 import { endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant } from "./grant.ts";
 import { grantInLots } from "./grant-lots.ts";
-import { isCooling, isHeld, networkOf, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
+import { isHeld, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
+import { KnownBlocks } from "./known-blocks.ts";
 import { PoolFaults } from "./pool-faults.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
 import { blocksToDoubt } from "./stale-use.ts";
@@ -42,13 +48,14 @@ export interface Shortage extends Pick<BlockPlan, "recalls" | "short"> {
   readonly asked: readonly string[];
 }
 
+interface Planned {
+  readonly situation: PoolSituation;
+  readonly plan: BlockPlan;
+}
+
 /** Who needs more than there is, and who is asked for it. */
 type Lacking = Pick<SinglesInput, "nodes" | "short"> & Pick<BlockPlan, "recalls">;
 
-/** After this long a block that was granted here and is not in the cache is no longer counted: it has gone again. */
-const SHOWN_MS = 60_000;
-/** What cools for longer than this is not waited for. */
-const AWAITED_MS = 30_000;
 const NOT_GIVEN = "blocks of a pool cannot be given";
 /** Blocks that are settled at the same time: most of them cost nothing. */
 const SETTLED_AT_ONCE = 16;
@@ -63,17 +70,16 @@ export class BlockDistributor {
   readonly #mayWrite: () => boolean;
   readonly #unanswered: UnansweredRequests;
   readonly #fit = new BlockFit();
-  readonly #unproven: UnprovenBlocks;
-  #foreign = new ForeignAddresses([]);
+  readonly #known: KnownBlocks;
   readonly #faults: PoolFaults;
-  readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#mayWrite = mayWrite;
     this.#faults = new PoolFaults(context.clock);
-    this.#unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
+    const unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
+    this.#known = new KnownBlocks({ ...this.#context, unproven });
     this.#unanswered = new UnansweredRequests(context.clock, SILENT_MS);
   }
 
@@ -83,7 +89,7 @@ export class BlockDistributor {
   }
 
   async pass(): Promise<readonly Shortage[]> {
-    this.#forgetShown();
+    this.#known.forgetShown();
     this.#unanswered.see(this.#context.view.blocks());
     const shortages: Shortage[] = [];
     // CIDRs of nodes are for whoever writes them into the cluster's objects (ADR 0029)
@@ -91,7 +97,7 @@ export class BlockDistributor {
     await inParallel(blocks, SETTLED_AT_ONCE, (one) =>
       this.#safely("block cannot be settled", { kind: "block", key: one.key }, () => this.#settle(one)),
     );
-    this.#lookAtAll();
+    this.#known.lookAtAll();
     this.#faults.beginPass();
     for (const { name } of this.#context.view.pools()) shortages.push(...(await this.#spreadAll(name)));
     return shortages;
@@ -140,14 +146,6 @@ export class BlockDistributor {
     if (!isTheirs || !this.#fit.isIn(pool, stored.record)) await recall(this.#context, stored);
   }
 
-  /** What is known of all blocks, before any is granted. */
-  #lookAtAll(): void {
-    const blocks = [...this.#context.view.blocks()];
-    this.#foreign = new ForeignAddresses(blocks.map(({ record }) => record));
-    for (const { block } of this.#granted.values()) this.#foreign.add(block.record);
-    this.#unproven.see(blocks);
-  }
-
   #hasSingles({ cidr, pool }: Block): boolean {
     for (const { record } of this.#context.view.blocksOf(pool)) if (record.within === cidr) return true;
     return false;
@@ -166,36 +164,44 @@ export class BlockDistributor {
     const length = blockLength(pool, family);
     if (length === undefined || pool.disabled) return undefined;
     const space = new BlockSpace(pool, family, length);
-    const blocks = this.#storedOf(pool.name, family);
     const nodes = this.#facts.nodesFor(pool, family);
-    const taken = new IntervalSet();
-    for (const { key } of blocks) taken.add(space.numberOf(networkOf(key)));
-    // what would be granted and have nothing to give is not there to be granted
-    for (const interval of space.usedUp(this.#context.view.unpickable(pool, family)))
-      taken.addInterval(interval);
-    for (const interval of this.#foreign.in(pool, family)) taken.addInterval(space.numbersOf(interval));
-    for (const network of this.#foreign.blocksOf(space, pool)) taken.add(space.numberOf(network));
-    const situation: PoolSituation = {
-      total: space.countWithout(taken) + BigInt(blocks.length),
-      size: 2 ** (bitsOf(family) - length),
-      held: blocks.map((block) => this.#unproven.holdingOf(this.#past(block))),
-      nodes,
-      ahead: blocksAhead(pool),
-      cooling: this.#coolingIn(pool, family),
-    };
-    const plan = planBlocks(situation);
-    const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
-    const lots = grantInLots(
-      { ...this.#context, faults: this.#faults },
-      { pool, requests, known: taken, words: NOT_GIVEN, mayWrite: () => this.#mayWrite() },
-    );
-    for await (const lot of lots) for (const block of lot) this.#keep(block);
+    const { situation, plan } = await this.#grantAll(pool, space, nodes);
     if (this.#faults.restsWhole(pool)) return undefined;
     if (length === bitsOf(family)) return await this.#ask(pool, family, { nodes, ...plan });
     const singles = await this.#grantSingles(pool, family, { nodes, ...plan });
     const owners = singles.map(({ record }) => record.node);
     const left = owners.length === 0 ? plan : planBlocks(withSingles(situation, owners));
     return await this.#ask(pool, family, { nodes, ...left });
+  }
+
+  /**
+   * What is planned for a node that is refused it, or has no turn now, is free: it goes to nodes that there is none for. Gives the plan
+   * for all, as it is by then.
+   */
+  async #grantAll(pool: Pool, space: BlockSpace, nodes: readonly NodeNeed[]): Promise<Planned> {
+    let planned = await this.#grantTo(pool, space, nodes);
+    for (const isLeftOut of this.#faults.leftOut(pool)) {
+      if (planned.plan.short.length === 0 || planned.plan.grants.length === 0) break;
+      const others = nodes.filter((one) => !isLeftOut(one));
+      await this.#grantTo(pool, space, others);
+      const { situation } = this.#known.situation(pool, space, nodes);
+      planned = { situation, plan: planBlocks(situation) };
+    }
+    return planned;
+  }
+
+  /** Plans for these nodes, and grants what is planned. */
+  async #grantTo(pool: Pool, space: BlockSpace, nodes: readonly NodeNeed[]): Promise<Planned> {
+    const { situation, taken } = this.#known.situation(pool, space, nodes);
+    const plan = planBlocks(situation);
+    const { family } = space;
+    const requests = plan.grants.map(({ node, nodeUID }) => ({ family, node, nodeUID }));
+    const lots = grantInLots(
+      { ...this.#context, faults: this.#faults },
+      { pool, requests, known: taken, words: NOT_GIVEN, mayWrite: () => this.#mayWrite() },
+    );
+    for await (const lot of lots) for (const block of lot) this.#known.keep(block);
+    return { situation, plan };
   }
 
   /** Those that are ready come first: whoever waits for them asks nobody. */
@@ -206,7 +212,7 @@ export class BlockDistributor {
   ): Promise<readonly Stored<"block">[]> {
     if (about.short.length === 0) return [];
     const granted = await grantSingles(this.#forSingles(), this.#singlesInput(pool, family, about));
-    for (const block of granted) this.#keep(block);
+    for (const block of granted) this.#known.keep(block);
     return granted;
   }
 
@@ -225,18 +231,13 @@ export class BlockDistributor {
 
   #singlesInput(pool: Pool, family: Family, about: Pick<SinglesInput, "nodes" | "short">): SinglesInput {
     const now = this.#context.clock.now();
-    const blocks = this.#storedOf(pool.name, family);
+    const blocks = this.#known.of(pool.name, family);
     // who has not answered for a block does not do so for addresses of it
-    const isSilent = (one: Stored<"block">) => staysWith(this.#past(one).record, now) === "silent";
+    const isSilent = (one: Stored<"block">) => staysWith(this.#known.past(one).record, now) === "silent";
     const unanswered = { has: (one: Stored<"block">) => this.#unanswered.has(one) || isSilent(one) };
-    const unpickable = this.#foreign.with(this.#context.view.unpickable(pool, family), pool, family);
+    const unpickable = this.#known.unpickable(pool, family);
     const { nodes, short } = about;
     return { nodes, short, pool, family, blocks, unpickable, unanswered };
-  }
-
-  #keep(block: Stored<"block">): void {
-    this.#foreign.add(block.record);
-    this.#granted.set(block.key, { block, until: this.#context.clock.monotonic() + SHOWN_MS });
   }
 
   /** Gives how many addresses are about to come back with whole blocks. */
@@ -245,7 +246,7 @@ export class BlockDistributor {
     const all = [...this.#context.view.blocksOf(pool.name)];
     const held = all.filter(({ record }) => isHeld(record, family));
     const blocks = held.map((stored) => {
-      const { record } = this.#past(stored);
+      const { record } = this.#known.past(stored);
       const { node, recalledAt } = record;
       const expected = recalledAt !== undefined && staysWith(record, now) === undefined;
       const recalledNow = recalledAt !== undefined && now - recalledAt < SILENT_MS;
@@ -254,40 +255,11 @@ export class BlockDistributor {
     });
     const asked = blocksToRecall(blocks, recalls);
     const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
-    const coming = back.reduce((sum, block) => sum + usableIn(block), this.#coolingIn(pool, family));
+    const coming = back.reduce((sum, block) => sum + usableIn(block), this.#known.coolingIn(pool, family));
     const missing = short.reduce((sum, one) => sum + one.missing, 0);
     for (const { stored } of [...asked, ...blocksToDoubt(blocks, nodes, missing - coming)]) {
       if (this.#mayWrite()) await recall(this.#context, stored);
     }
     return coming;
-  }
-
-  /** Addresses of blocks that cool, go whole, and are waited for. */
-  #coolingIn({ name, cooldownMs }: Pool, family: Family): number {
-    const now = this.#context.clock.now();
-    let sum = 0;
-    for (const stored of this.#context.view.blocksOf(name)) {
-      const { record } = this.#past(stored);
-      const isAwaited = (record.releasedAt ?? now) + cooldownMs - now <= AWAITED_MS;
-      if (isAwaited && isCooling(record, family)) sum += usableIn(record);
-    }
-    return sum;
-  }
-
-  #past(stored: Stored<"block">): Stored<"block"> {
-    return this.#context.times.of(stored, this.#context.clock.now());
-  }
-
-  #storedOf(pool: string, family: Family): readonly Stored<"block">[] {
-    const own = [...this.#granted.values()].map(({ block }) => block);
-    const all = [...this.#context.view.blocksOf(pool), ...own.filter(({ record }) => record.pool === pool)];
-    return all.filter(({ key }) => networkOf(key).family === family);
-  }
-
-  #forgetShown(): void {
-    const now = this.#context.clock.monotonic();
-    for (const [cidr, { until }] of this.#granted) {
-      if (now >= until || this.#context.view.block(cidr) !== undefined) this.#granted.delete(cidr);
-    }
   }
 }

@@ -23,13 +23,21 @@ interface Failed {
   isWhole: boolean;
 }
 
+interface Trying {
+  /** Blocks are for those alone who have not asked in vain before. */
+  readonly isRest: boolean;
+  readonly failed: Failed | undefined;
+  /** For whom it was tried in vain, or not at all, in this pass. */
+  readonly inVain: Set<string>;
+}
+
 /** Why blocks, or CIDRs of nodes, of pools could not be given in the last pass, and for whom they are not tried in this one. */
 export class PoolFaults {
   readonly #rests: Rests;
   #before: ReadonlyMap<string, string> = new Map();
   #words = new Map<string, string>();
   readonly #failed = new Map<string, Failed>(); // pool -> of the last try for all
-  readonly #trying = new Map<string, { readonly isRest: boolean; failed: Failed | undefined }>(); // pool -> in this pass
+  readonly #trying = new Map<string, Trying>(); // pool -> in this pass
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#rests = new Rests(clock);
@@ -57,7 +65,7 @@ export class PoolFaults {
     const failed = this.#failed.get(pool.name);
     const isRest = words !== undefined && failed?.pool === pool && this.#rests.isResting(pool.name);
     if (isRest) this.#words.set(pool.name, words);
-    this.#trying.set(pool.name, { isRest, failed: undefined });
+    this.#trying.set(pool.name, { isRest, failed: undefined, inVain: new Set() });
   }
 
   /** Whether what met a fault a moment ago was more than what some asked for. */
@@ -78,10 +86,24 @@ export class PoolFaults {
     return [...spread(fresh), ...spread(askers.filter((one) => refused.has(keyOf(one))))];
   }
 
+  /**
+   * Whom a plan is to leave out, for what it has for them to go to others: first all who were refused, or have no turn now, and then, where
+   * all are tried, those of this pass alone: who was refused before may not be any more.
+   */
+  *leftOut({ name }: Pool): Generator<(one: Asker) => boolean, void, void> {
+    const { isRest = false, inVain = new Set() } = this.#trying.get(name) ?? {};
+    if (!isRest && inVain.size === 0) return;
+    const { refused, untried } = this.#failed.get(name) ?? {};
+    const all = [inVain, refused, isRest ? untried : undefined];
+    yield (one) => all.some((keys) => keys?.has(keyOf(one)));
+    if (!isRest) yield (one) => inVain.has(keyOf(one));
+  }
+
   /** They have what they asked for. */
   served({ name }: Pool, askers: readonly Asker[]): void {
     for (const one of askers) {
       const key = keyOf(one);
+      this.#trying.get(name)?.inVain.delete(key);
       for (const failed of [this.#failed.get(name), this.#trying.get(name)?.failed])
         failed?.refused.delete(key);
     }
@@ -95,12 +117,13 @@ export class PoolFaults {
   ): void {
     const { name } = pool;
     this.#words.set(name, this.#before.get(name) ?? words);
-    const trying = this.#trying.get(name) ?? { isRest: false, failed: undefined };
+    const trying = this.#trying.get(name) ?? { isRest: false, failed: undefined, inVain: new Set() };
     const failed = trying.isRest ? this.#failed.get(name) : trying.failed;
     const refusedBefore = this.#failed.get(name)?.refused;
     const all = failed ?? { pool, refused: new Set(refusedBefore), untried: new Set(), isWhole: false };
     for (const one of of?.refused ?? []) all.refused.add(keyOf(one));
     for (const one of of?.untried ?? []) all.untried.add(keyOf(one));
+    for (const one of [...(of?.refused ?? []), ...(of?.untried ?? [])]) trying.inVain.add(keyOf(one));
     if (of === undefined) all.isWhole = true;
     this.#trying.set(name, { ...trying, failed: all });
   }
