@@ -66,12 +66,15 @@ describe("a pool whose CIDRs are refused", () => {
     assert.deepEqual([waiting, [...by.faults]], [1, [["four", "a policy refuses it"]]]);
   });
 
-  /** A pool of 512 CIDRs, and how often one was refused. */
-  async function refusing(isRefused: (record: { readonly node: string; readonly cidr: string }) => boolean) {
+  /** A pool of 512 CIDRs, if nothing else is said, and how often one was refused. */
+  async function refusing(
+    isRefused: (record: { readonly node: string; readonly cidr: string }) => boolean,
+    range = "10.0.0.0/15",
+  ) {
     const clock = new ManualClock();
     let refused = 0;
     const world = await openWorld({
-      ...{ pools: [nodesPool("four", "10.0.0.0/15", 24)], clock },
+      ...{ pools: [nodesPool("four", range, 24)], clock },
       wrap: (store) =>
         altered(store, {
           create: async (kind, record) => {
@@ -126,6 +129,31 @@ describe("a pool whose CIDRs are refused", () => {
     nodes.show();
     const served = [...nodes.there.values()].filter(({ podCIDRs }) => podCIDRs.length > 0);
     assert.equal(served.length, 21);
+    await world[Symbol.asyncDispose]();
+  });
+
+  it("for the nodes whose names come first has its last one for another, or for the first of them that is not refused any more", async () => {
+    for (const mended of ["c", "b"]) {
+      const refused = new Set(["a", "b", "c"]);
+      const { world, clock, nodes, waiting } = await refusing(({ node }) => refused.has(node), "10.0.0.0/24");
+      for (const name of refused) nodes.add(name);
+      await waiting();
+      refused.delete(mended);
+      for (let tries = 0; tries < 3; tries++) {
+        clock.advance(50_000);
+        await waiting();
+      }
+      const owners = async () => (await world.all("block")).map(({ record }) => record.node);
+      assert.deepEqual(await owners(), [mended]);
+      await world[Symbol.asyncDispose]();
+    }
+    const { world, nodes, waiting } = await refusing(({ node }) => node === "a", "10.0.0.0/24");
+    nodes.add("a");
+    await waiting();
+    nodes.add("b");
+    await waiting();
+    nodes.show();
+    assert.deepEqual(nodes.there.get("b")?.podCIDRs, ["10.0.0.0/24"]);
     await world[Symbol.asyncDispose]();
   });
 

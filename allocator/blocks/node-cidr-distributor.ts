@@ -136,6 +136,8 @@ export class NodeCidrDistributor {
       use: "PodCIDR",
       pools: view.pools(),
       nodes: waiting.map(({ name, uid, labels }) => ({ node: name, nodeUID: uid, labels, wants })),
+      // else those that are refused keep the last ones from others
+      lineOf: (node) => this.#faults.lineOf(node),
       blocks: this.#granted.all().flatMap((stored) => (isOthers(stored) ? [] : [stored.record])),
       unpickable: (pool, family) => view.unpickable(pool, family),
       inUse: [...saying, ...own].flatMap(namedBy),

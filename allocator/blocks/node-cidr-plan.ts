@@ -38,6 +38,8 @@ export interface CidrSnapshot {
   /** More of them that give nothing here and are looked at in the same way; absent: none. */
   readonly beside?: readonly Pool[];
   readonly nodes: readonly CidrNode[];
+  /** Nodes with a smaller number come first; of the same, and if absent, by name. */
+  readonly lineOf?: (node: CidrNode) => number;
   readonly blocks: readonly Block[];
   /** What of a pool is in somebody's hands by any record, or is kept back: no CIDR has an address of it. */
   readonly unpickable: (pool: Pool, family: Family) => Iterable<Interval>;
@@ -97,7 +99,9 @@ export function planNodeCidrs(snapshot: CidrSnapshot): NodeCidrPlan {
   });
   const held = countHeld(snapshot);
   const short: CidrShortage[] = [];
-  for (const node of snapshot.nodes.toSorted((a, b) => (a.node < b.node ? -1 : 1))) {
+  const { lineOf = () => 0 } = snapshot;
+  const inLine = (a: CidrNode, b: CidrNode) => lineOf(a) - lineOf(b) || (a.node < b.node ? -1 : 1);
+  for (const node of snapshot.nodes.toSorted(inLine)) {
     let { place } = node;
     for (const [family, all] of sources) {
       const wanted = (node.wants[family] ?? 0) - (held.get(`${node.node}/${family}`) ?? 0);

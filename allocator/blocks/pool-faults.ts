@@ -38,6 +38,8 @@ export class PoolFaults {
   #words = new Map<string, string>();
   readonly #failed = new Map<string, Failed>(); // pool -> of the last try for all
   readonly #trying = new Map<string, Trying>(); // pool -> in this pass
+  readonly #refusals = new Map<string, number>(); // who was refused -> by which refusal of all at last
+  #count = 0;
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#rests = new Rests(clock);
@@ -53,6 +55,7 @@ export class PoolFaults {
     this.#words = new Map();
     this.#trying.clear();
     this.#rests.forgetOld();
+    if (this.#before.size === 0) this.#refusals.clear();
     for (const name of this.#failed.keys()) if (!this.#before.has(name)) this.#failed.delete(name);
   }
 
@@ -86,6 +89,11 @@ export class PoolFaults {
     return [...spread(fresh), ...spread(askers.filter((one) => refused.has(keyOf(one))))];
   }
 
+  /** A number by which a plan has those first who were not refused, and then those whose refusal is longest ago: it may not be any more. */
+  lineOf(one: Asker): number {
+    return this.#refusals.get(keyOf(one)) ?? 0;
+  }
+
   /**
    * Whom a plan is to leave out, for what it has for them to go to others: first all who were refused, or have no turn now, and then, where
    * all are tried, those of this pass alone: who was refused before may not be any more.
@@ -104,6 +112,7 @@ export class PoolFaults {
     for (const one of askers) {
       const key = keyOf(one);
       this.#trying.get(name)?.inVain.delete(key);
+      this.#refusals.delete(key);
       for (const failed of [this.#failed.get(name), this.#trying.get(name)?.failed])
         failed?.refused.delete(key);
     }
@@ -121,7 +130,10 @@ export class PoolFaults {
     const failed = trying.isRest ? this.#failed.get(name) : trying.failed;
     const refusedBefore = this.#failed.get(name)?.refused;
     const all = failed ?? { pool, refused: new Set(refusedBefore), untried: new Set(), isWhole: false };
-    for (const one of of?.refused ?? []) all.refused.add(keyOf(one));
+    for (const one of of?.refused ?? []) {
+      all.refused.add(keyOf(one));
+      this.#refusals.set(keyOf(one), ++this.#count);
+    }
     for (const one of of?.untried ?? []) all.untried.add(keyOf(one));
     for (const one of [...(of?.refused ?? []), ...(of?.untried ?? [])]) trying.inVain.add(keyOf(one));
     if (of === undefined) all.isWhole = true;

@@ -58,6 +58,7 @@ export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted
   });
   const plan = planNodeCidrs({
     ...{ use: "Cilium", pools, nodes },
+    lineOf: (node) => faults.lineOf(node),
     beside: view.pools(),
     blocks: blocks.filter(({ pool }) => pools.some(({ name }) => name === pool)),
     unpickable: (pool, family) => view.unpickable(pool, family),

@@ -50,8 +50,8 @@ class Scene {
     return new Client(this.#server.connection(), resource);
   }
 
-  async join(labels: Readonly<Record<string, string>> = {}): Promise<void> {
-    await this.#client(NODES).create({ name: "n1" }, { metadata: { labels } });
+  async join(labels: Readonly<Record<string, string>> = {}, name = "n1"): Promise<void> {
+    await this.#client(NODES).create({ name }, { metadata: { labels } });
   }
 
   async relabel(labels: Readonly<Record<string, string | null>>): Promise<void> {
@@ -198,6 +198,27 @@ describe("Berth in the place of Cilium's operator", () => {
     clock.advance(5_000);
     await scene.passes(5);
     assert.equal(tries, 6);
+  });
+
+  it("keeps the last CIDR of a pool for no node that is refused it", async () => {
+    await using world = await openWorld({
+      ...{ pools: [poolOf("east", "10.1.0.0/28")], clock: new ManualClock() },
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind === "block" && "node" in record && record.node === "n1")
+              throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    const scene = new Scene(world, "cluster-pool");
+    await scene.join();
+    await scene.passes();
+    await scene.join({}, "n2");
+    await scene.passes();
+    const owners = (await world.all("block")).map(({ record }) => record.node);
+    assert.deepEqual(owners, ["n2"]);
   });
 
   it("gives a node 256 CIDRs at most, also of several pools in one pass, and says so then", async () => {
