@@ -210,8 +210,20 @@ export class BlockDistributor {
     family: Family,
     about: Pick<SinglesInput, "nodes" | "short">,
   ): Promise<readonly Stored<"block">[]> {
-    if (about.short.length === 0) return [];
-    const granted = await grantSingles(this.#forSingles(), this.#singlesInput(pool, family, about));
+    const due = new Set(this.#faults.due(pool, about.nodes).map(({ node }) => node));
+    const short = about.short.filter(({ node }) => due.has(node));
+    if (short.length === 0) return [];
+    const refused = (need: NodeNeed, fault: unknown) => {
+      const why = messageOf(fault);
+      this.#context.log.error(NOT_GIVEN, { pool: pool.name, error: why });
+      this.#faults.met(pool, why, { refused: [need], untried: [] });
+    };
+    const input = this.#singlesInput(pool, family, { ...about, short });
+    const granted = await grantSingles({ ...this.#forSingles(), refused }, input);
+    this.#faults.served(
+      pool,
+      granted.map(({ record }) => record),
+    );
     for (const block of granted) this.#known.keep(block);
     return granted;
   }

@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { altered } from "../../test/simulation/altered.ts";
 import { addr, reservationRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
+import { BerthError } from "../base/errors.ts";
 import { audit } from "../gc/audit.ts";
 import { blockAgainst } from "../lifecycle/block-conflict.ts";
 import { type Block, type BlockStatus, returnedOf } from "../model/block.ts";
@@ -24,6 +26,15 @@ const WHOLE = "10.0.0.4/30";
 let world: World;
 let needs: Record<string, number>;
 let blocks: BlockDistributor;
+
+/** A controller of nodes that need so many addresses. */
+function open(first: Record<string, number>): void {
+  needs = first;
+  const nodesFor = () =>
+    Object.entries(needs).map(([node, pods]) => ({ node, nodeUID: `uid-of-${node}`, pods }));
+  const context = { ...world.context, view: world.cache };
+  blocks = new BlockDistributor(context, { nodesFor, evidence: async () => undefined });
+}
 
 /** Passes of the controller, each of which is heard of. */
 async function passes(count = 2): Promise<string> {
@@ -73,13 +84,7 @@ async function findings(): Promise<readonly string[]> {
 describe("a block that is partly used, and another node whose pods lack addresses", () => {
   beforeEach(async () => {
     world = await openWorld({ pools: [POOL], clock: new ManualClock() });
-    needs = { "node-a": 2 };
-    const nodesFor = () =>
-      Object.entries(needs).map(([node, pods]) => ({ node, nodeUID: `uid-of-${node}`, pods }));
-    blocks = new BlockDistributor(
-      { ...world.context, view: world.cache },
-      { nodesFor, evidence: async () => undefined },
-    );
+    open({ "node-a": 2 });
     await passes();
     assert.equal(await owners(), `${WHOLE} node-a`);
     await says(WHOLE, { used: 2 });
@@ -194,5 +199,33 @@ describe("an owner that is asked for single addresses and does not answer", () =
     for (let pass = 0; pass < 3; pass++) assert.deepEqual(await asked(), ["node-a 1", "node-c 0"]);
     own.clock.advance(20_000);
     assert.deepEqual(await asked(), ["node-a 1", "node-c 1"]);
+  });
+});
+
+describe("single addresses for a node that is refused them", () => {
+  it("go to the other nodes that lack some, in the next pass at the latest, and so does what is given back meanwhile", async () => {
+    world = await openWorld({
+      ...{ pools: [POOL], clock: new ManualClock() },
+      wrap: (store) =>
+        altered(store, {
+          create: async (kind, record) => {
+            if (kind === "block" && "node" in record && record.node === "node-b")
+              throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+            return await store.create(kind, record);
+          },
+        }),
+    });
+    open({ "node-a": 1 });
+    await passes();
+    Object.assign(needs, { "node-b": 1, "node-c": 1 });
+    await passes();
+    await says(WHOLE, { used: 1, returnedAddresses: [addr("10.0.0.7")] });
+    await passes();
+    assert.equal(await owners(), `${WHOLE} node-a, 10.0.0.7/32 node-c`);
+    assert.deepEqual([...blocks.faults], [["web", "a policy refuses it"]]);
+    needs["node-d"] = 1;
+    await passes();
+    assert.equal((await blockOf(WHOLE))?.recalledAddresses, 3);
+    await world[Symbol.asyncDispose]();
   });
 });

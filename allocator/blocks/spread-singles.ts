@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { isStoreFault } from "../base/errors.ts";
 import { ownedIn } from "../cache/block-index.ts";
 import type { Context } from "../cache/context.ts";
 import { type Family, familyOf, fromNumber, parseCidr, toNumber } from "../ip/address.ts";
@@ -42,8 +43,14 @@ interface Candidate extends Divisible {
   readonly addresses: readonly Interval[];
 }
 
+/** Told of a node that cannot have a single address, and why: that says nothing of the next one's. */
+type Refused = (need: NodeNeed, fault: unknown) => void;
+
 /** Gives single addresses that are ready to nodes whose pods lack some while no block is free (ADR 0025). */
-export async function grantSingles(deps: Deps, input: SinglesInput): Promise<readonly Stored<"block">[]> {
+export async function grantSingles(
+  deps: Deps & { readonly refused: Refused },
+  input: SinglesInput,
+): Promise<readonly Stored<"block">[]> {
   const candidates = candidatesIn(input);
   const grants = planGrants({ short: shortOf(input), blocks: candidates });
   return await grantAll(deps, input.pool, grants, byCidrOf(candidates));
@@ -89,7 +96,7 @@ function byCidrOf(candidates: readonly Candidate[]): ReadonlyMap<string, Candida
 }
 
 async function grantAll(
-  { store, mayWrite }: Deps,
+  { store, mayWrite, refused }: Deps & { readonly refused: Refused },
   pool: Pool,
   grants: readonly { readonly need: NodeNeed; readonly cidr: string }[],
   candidates: ReadonlyMap<string, Candidate>,
@@ -110,7 +117,10 @@ async function grantAll(
     if (!isDivided && (await divide(store, one.stored, "returned")) === "changed") continue;
     divided.add(cidr);
     const request = { within: cidr, address: fromNumber(n.value, family), ...need };
-    const made = await grantSingle({ store }, pool, request);
+    const made = await grantSingle({ store }, pool, request).catch((fault: unknown) => {
+      if (isStoreFault(fault)) throw fault;
+      return void refused(need, fault);
+    });
     if (made !== undefined) granted.push(made);
   }
   return granted;
