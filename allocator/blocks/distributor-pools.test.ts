@@ -7,6 +7,7 @@ import { altered } from "../../test/simulation/altered.ts";
 import { poolRecord } from "../../test/support/fixtures.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { BerthError } from "../base/errors.ts";
+import type { Block } from "../model/block.ts";
 import type { PoolRecord } from "../pool/pool.ts";
 import { BlockDistributor } from "./distributor.ts";
 import { distributor, Nodes, shared } from "./testing/block-nodes.ts";
@@ -219,4 +220,37 @@ describe("blocks of a pool that cannot be given now", () => {
     refused.delete("r2");
     assert.deepEqual(await owners(), ["r2", "r1 r3"]);
   });
+});
+
+describe("blocks that a node cannot be asked for", () => {
+  for (const used of [0, 1])
+    it(`keep none of the others from being asked for theirs, where ${used} addresses of each are used`, async () => {
+      await using world = await openWorld({
+        ...{ pools: [poolRecord("web", "10.1.0.0/27", { blockSize: { ipv4: 28, ahead: 0 } })] },
+        wrap: (store) =>
+          altered(store, {
+            replace: async (kind, seen, record) => {
+              const { recalledAt, recalledAddresses, node } = record as Block;
+              if (node === "a" && (recalledAt ?? recalledAddresses) !== undefined)
+                throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+              return await store.replace(kind, seen, record);
+            },
+          }),
+      });
+      const nodes = new Nodes();
+      for (const node of ["a", "b"]) nodes.pods.set(node, 1);
+      const blocks = new BlockDistributor({ ...world.context, view: world.cache }, nodes);
+      await blocks.pass();
+      for (const seen of await world.all("block"))
+        await world.realStore.reportBlock(seen, { node: seen.record.node, used });
+      await world.settle();
+      for (const node of ["a", "b"]) nodes.pods.set(node, used);
+      nodes.pods.set("c", 17);
+      const short = (await blocks.pass()).flatMap((one) => one.short.map(({ node }) => node));
+      const owners = (await world.all("block")).flatMap(({ record }) =>
+        (record.recalledAt ?? record.recalledAddresses) === undefined ? [] : [record.node],
+      );
+      assert.deepEqual([short, owners], [["c"], ["b"]]);
+      assert.deepEqual([...blocks.faults], [["web", "a policy refuses it"]]);
+    });
 });

@@ -3,6 +3,7 @@
 import { isStoreFault, messageOf } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { LogFields } from "../base/ports.ts";
+import { Rests } from "../base/rests.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family } from "../ip/address.ts";
@@ -72,12 +73,14 @@ export class BlockDistributor {
   readonly #fit = new BlockFit();
   readonly #known: KnownBlocks;
   readonly #faults: PoolFaults;
+  readonly #unaskable: Rests; // UID and revision of blocks whose owners could not be asked
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#mayWrite = mayWrite;
     this.#faults = new PoolFaults(context.clock);
+    this.#unaskable = new Rests(context.clock);
     const unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
     this.#known = new KnownBlocks({ ...this.#context, unproven });
     this.#unanswered = new UnansweredRequests(context.clock, SILENT_MS);
@@ -99,6 +102,7 @@ export class BlockDistributor {
     );
     this.#known.lookAtAll();
     this.#faults.beginPass();
+    this.#unaskable.forgetOld();
     for (const { name } of this.#context.view.pools()) shortages.push(...(await this.#spreadAll(name)));
     return shortages;
   }
@@ -233,7 +237,9 @@ export class BlockDistributor {
     const coming = await this.#recall(pool, family, { nodes, short, recalls });
     const isOfSingles = blockLength(pool, family) === bitsOf(family);
     const input = () => this.#singlesInput(pool, family, { nodes, short });
-    const asked = isOfSingles ? [] : await askForSingles(this.#forSingles(), input(), coming);
+    const asking = (one: Stored<"block">, ask: () => Promise<void>) => this.#asking(pool, one, ask);
+    const deps = { ...this.#forSingles(), asking };
+    const asked = isOfSingles ? [] : await askForSingles(deps, input(), coming);
     return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short, asked };
   }
 
@@ -270,8 +276,23 @@ export class BlockDistributor {
     const coming = back.reduce((sum, block) => sum + usableIn(block), this.#known.coolingIn(pool, family));
     const missing = short.reduce((sum, one) => sum + one.missing, 0);
     for (const { stored } of [...asked, ...blocksToDoubt(blocks, nodes, missing - coming)]) {
-      if (this.#mayWrite()) await recall(this.#context, stored);
+      if (this.#mayWrite()) await this.#asking(pool, stored, () => recall(this.#context, stored));
     }
     return coming;
+  }
+
+  /** What is wrong with one block keeps no owner of another one from being asked. It rests, until its record changes or for a while. */
+  async #asking(
+    pool: Pool,
+    { key, uid, revision }: Stored<"block">,
+    ask: () => Promise<unknown>,
+  ): Promise<void> {
+    const one = `${uid} ${revision}`;
+    if (this.#unaskable.isResting(one)) return;
+    const tell = (why: string) => {
+      this.#unaskable.begin(one);
+      this.#faults.met(pool, why, { refused: [], untried: [] });
+    };
+    await this.#safely("a block cannot be asked for", { kind: "block", key }, ask, tell);
   }
 }

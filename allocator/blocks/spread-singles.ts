@@ -56,12 +56,16 @@ export async function grantSingles(
   return await grantAll(deps, input.pool, grants, byCidrOf(candidates));
 }
 
+/** Does what asks the block's owner, or withdraws that; what is wrong with one block says nothing of the next one. */
+type Asking = (block: Stored<"block">, ask: () => Promise<void>) => Promise<void>;
+type AskDeps = Deps & { readonly asking: Asking };
+
 /**
  * Asks owners of blocks that are partly used for single addresses: for what nodes lack still, and what does not come back whole. Gives
  * the nodes that are asked and have some.
  */
 export async function askForSingles(
-  deps: Deps,
+  deps: AskDeps,
   input: SinglesInput,
   coming: number,
 ): Promise<readonly string[]> {
@@ -77,7 +81,8 @@ export async function askForSingles(
   for (const { cidr, addresses } of asks) {
     const one = byCidr.get(cidr);
     if (one?.node === undefined || !deps.mayWrite()) continue;
-    await ask(deps, one.stored, returnedOf(one.stored.record).length + one.recalled + addresses);
+    const all = returnedOf(one.stored.record).length + one.recalled + addresses;
+    await deps.asking(one.stored, () => ask(deps, one.stored, all));
     asked.add(one.node);
   }
   return [...asked];
@@ -128,13 +133,14 @@ async function grantAll(
 
 /** Nobody lacks an address any more: what was not given back yet stays with its owner. */
 async function withdrawRequests(
-  { store, mayWrite }: Deps,
+  { store, mayWrite, asking }: AskDeps,
   blocks: readonly Stored<"block">[],
 ): Promise<void> {
   for (const stored of blocks) {
     const { recalledAddresses = 0 } = stored.record;
     const returned = returnedOf(stored.record).length;
-    if (recalledAddresses > returned && mayWrite()) await ask({ store }, stored, returned);
+    if (recalledAddresses > returned && mayWrite())
+      await asking(stored, () => ask({ store }, stored, returned));
   }
 }
 
