@@ -20,7 +20,7 @@ import {
   withoutBeside,
 } from "../manifest/annotations.ts";
 import { type AddressEntry, requestsAddress, requestsAddressOn } from "../model/address-request.ts";
-import { type Claim, claimKey } from "../model/claim.ts";
+import { type Claim, type ClaimRequest, claimKey } from "../model/claim.ts";
 import type { ClusterState, NamespaceState } from "../model/cluster-state.ts";
 import type { PodMetadata } from "../model/identity.ts";
 import {
@@ -136,20 +136,11 @@ function asksOfFirst({ [MAC]: _, ...annotations }: Labels): boolean {
 function asksForOthers(
   { namespace, name }: PodMetadata,
   allocation: AllocationRequest,
-  { addresses, interfaces = {}, words }: AdmissionAnswer,
+  { addresses, interfaces, words }: AdmissionAnswer,
 ): Refusal | undefined {
   const request = allocation.followsClaim === "any" ? {} : allocation.request;
-  const { interfacePools = {} } = request;
-  const lacking = namesOf(interfacePools).filter((name) => !Object.hasOwn(interfaces, name));
-  const named =
-    request.fallback === "any" ? [] : formatAddresses(request.addresses ?? [], request.interfaces);
-  const isAll = request.interfacePools === undefined;
-  const asked = [...named, ...lacking.map((name) => `an address of ${name}`)];
+  const asked = askedOtherwise(request, { words, ...(interfaces && { interfaces }) });
   if (asked.length === 0) return undefined;
-  const isAnswered = isAll
-    ? sameSet(asked, withoutDefaults(words, request))
-    : asked.every((one) => words.includes(one));
-  if (isAnswered) return undefined;
   return refuse(
     "CLAIM_CHANGED",
     `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${words.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
@@ -157,10 +148,28 @@ function asksForOthers(
   );
 }
 
+/** What the request names, in words, where addresses in words and their interfaces are not that; none, where they are. */
+export function askedOtherwise(
+  request: ClaimRequest,
+  { words, interfaces = {} }: Pick<AdmissionAnswer, "words" | "interfaces">,
+): readonly string[] {
+  const { interfacePools = {} } = request;
+  const lacking = namesOf(interfacePools).filter((name) => !Object.hasOwn(interfaces, name));
+  const named =
+    request.fallback === "any" ? [] : formatAddresses(request.addresses ?? [], request.interfaces);
+  const isAll = request.interfacePools === undefined;
+  const asked = [...named, ...lacking.map((name) => `an address of ${name}`)];
+  if (asked.length === 0) return [];
+  const isAnswered = isAll
+    ? sameSet(asked, withoutDefaults(words, request))
+    : asked.every((one) => words.includes(one));
+  return isAnswered ? [] : asked;
+}
+
 /** Of a pod that asks for further interfaces alone, without what its namespace asked for its first one. */
 function withoutDefaults(
   words: readonly string[],
-  { interfaces }: Pick<AllocationRequest["request"], "interfaces">,
+  { interfaces }: Pick<ClaimRequest, "interfaces">,
 ): readonly string[] {
   const isOwn = interfaces === undefined || Object.hasOwn(interfaces, FIRST_INTERFACE);
   return isOwn ? words : words.filter((one) => !one.endsWith(`@${FIRST_INTERFACE}`));

@@ -102,7 +102,7 @@ export async function readPodAs(
 }
 
 /** Undefined: the workload does not exist or is not tracked. */
-async function workloadFor(
+export async function workloadFor(
   inventory: Pick<ClusterState, "workload">,
   { identity }: PodIdentity,
   namespace: string,
@@ -130,6 +130,12 @@ export async function resolvePod(
     if (waiting === undefined) return undefined;
     return only(podIdentity, { ...requestForClaim(input, waiting), followsClaim: "any" });
   }
+  return allocationFor(input);
+}
+
+/** The same of one that asks itself. */
+export function allocationFor(input: AllocationInput): PodAllocation | Refusal {
+  const { podIdentity, request } = input;
   const workload = sharedSetOwner(podIdentity);
   if (workload !== undefined && request.entries !== undefined) {
     return { kind: "anySlot", requests: slotRequests(input, workload) };

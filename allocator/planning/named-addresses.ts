@@ -37,16 +37,28 @@ export function unconstrained(
   constraints: AddressConstraints,
   addresses: AddressEntry,
 ): Refusal | undefined {
+  return ofOtherPools(view, constraints, addresses) ?? familiesUnsaid(constraints, addresses);
+}
+
+/** Why they are of none of the pools that the request names, as far as pools have them. */
+export function ofOtherPools(
+  view: Pick<RecordReader, "poolOf">,
+  constraints: Pick<AddressConstraints, "pools" | "interfacePools" | "interfaces">,
+  addresses: AddressEntry,
+): Refusal | undefined {
   for (const address of addresses) {
     const pool = view.poolOf(address);
     const why = pool && notNamed(pool, { pools: poolsFor(constraints, address) }, address);
     if (why !== undefined) return why;
   }
-  return familiesUnsaid(constraints, addresses);
+  return undefined;
 }
 
 /** The pools that the address may be of; undefined: any. */
-function poolsFor({ pools, interfacePools, interfaces }: AddressConstraints, address: Address) {
+function poolsFor(
+  { pools, interfacePools, interfaces }: Pick<AddressConstraints, "pools" | "interfacePools" | "interfaces">,
+  address: Address,
+) {
   if (interfacePools === undefined) return pools;
   const name = namesOf(interfaces ?? {}).find((one) => interfaces?.[one]?.includes(address));
   const own = saidOf(interfacePools, name ?? FIRST_INTERFACE) ?? [];

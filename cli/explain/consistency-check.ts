@@ -111,7 +111,7 @@ async function findAround(
     ...(lacking ?? []).map(({ subject }) => subject),
   ]);
   const claimless = pods && (await podsWithoutClaim(pods, told, backend, clock));
-  const untold = survey && (await unreviewedPods(survey.unreviewed, all.claims, own.least, backend));
+  const untold = survey && (await unreviewedPods(survey.unreviewed, all.claims, own, backend));
   const others = await ofOthers(all, pods, backend);
   const records = all.blocks.map(({ record }) => record);
   const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];

@@ -2,6 +2,7 @@
 
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { ownReader } from "../../allocator/demand/foreign-pools.ts";
 import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
@@ -15,6 +16,8 @@ interface OwnReaders {
   readonly most: OwnReader;
   /** Says of nothing that it is Berth's, unless that is known. */
   readonly least: OwnReader;
+  /** What it goes by: the pools, and nothing else. */
+  readonly view: RecordReader;
 }
 
 /** What of annotations is for Berth, by the chart's value, as the webhook goes by it. Both say the same, unless that may not be read. */
@@ -27,7 +30,7 @@ export async function ownIn(
   const dialects = place === "cluster" ? await installedDialects(world) : undefined;
   const most = ownReader({ view, dialects });
   const isKnown = place !== "cluster" || dialects !== undefined;
-  return { most, least: isKnown ? most : ownReader({ view, dialects: OWN_OF_EACH }) };
+  return { most, least: isKnown ? most : ownReader({ view, dialects: OWN_OF_EACH }), view };
 }
 
 /** What of annotations is for Berth in this place; on hosts without Kubernetes all is, and to who may not read what pools there are. */

@@ -40,6 +40,9 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
+  const { otherwise } = facts;
+  if (plan.kind === "bind" && otherwise !== undefined)
+    return { words: `waits: ${otherwise.message}`, stuck: true, next: [] };
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod, facts);
   if (plan.kind === "bind") return unbound(pod.metadata.name, facts);
   return bound(pod, claim.record, facts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
@@ -8,9 +8,11 @@ import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { claimRecord, NOW, poolRecord, reservationsOf } from "../../test/support/fixtures.ts";
+import { claimRecord, DB_POOL, NOW, poolRecord, reservationsOf } from "../../test/support/fixtures.ts";
 import { type Json, pod } from "../../test/support/objects.ts";
 import type { Backend } from "../backend/backend.ts";
+import { withBackend } from "../backend/open-backend.ts";
+import { Folder } from "../testing/folder.ts";
 import { diagnosePod } from "./pod-diagnosis.ts";
 import { factsOfPod } from "./pod-facts.ts";
 
@@ -98,5 +100,29 @@ describe("a pod whose namespace has a default in another system's words", () => 
       await told("db"),
       /; what its namespace says in cni\.projectcalico\.org\/ipv4pools was not asked/,
     );
+  });
+});
+
+describe("a pod that no review has seen", () => {
+  async function said(t: TestContext, asks: string, isUp = false): Promise<string> {
+    const waiting = pod("mysql-0", { annotations: { "berth.dev/ips": asks }, uid: "u2" });
+    const up = { ...waiting, status: { phase: "Running", podIPs: [{ ip: "10.20.0.70" }] } };
+    const claim = claimRecord();
+    const contents = { pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim) };
+    const data = await Folder.of(t, { ...contents, objects: [isUp ? up : waiting] });
+    return await withBackend(data.context(), "read", async (backend) => {
+      const facts = await factsOfPod({ ...backend, place: "cluster" }, claim, NOW);
+      assert.ok(facts?.pod);
+      return diagnosePod(facts.pod, facts).words;
+    });
+  }
+
+  it("is told that it does not get the claim of its name, if it asks for something else", async (t) => {
+    assert.equal(
+      await said(t, "10.20.0.99"),
+      "waits: claim shop/mysql-0, which is kept for pods of this name, holds 10.20.0.70, and pod shop/mysql-0, which no review has seen, asks for 10.20.0.99; delete the pod and create it again, so that it is reviewed, or ask for what the claim holds",
+    );
+    assert.doesNotMatch(await said(t, "10.20.0.70"), /no review/);
+    assert.doesNotMatch(await said(t, "10.20.0.99", true), /no review/, "it has that address");
   });
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Refusal } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
@@ -25,6 +26,7 @@ import { type Backend, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { fencedBy } from "../backend/node-state.ts";
 import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
+import { notForPod } from "./kept-for-name.ts";
 import { nodesNow } from "./nodes-now.ts";
 import { ownReaderOf } from "./own-requests.ts";
 
@@ -62,6 +64,8 @@ export interface PodFacts {
   readonly nodeless?: string;
   /** Of a pod whose claim is gone: addresses that it was admitted with -> the claim that has each now. */
   readonly lost?: ReadonlyMap<Address, string>;
+  /** Of a pod that no review has seen: why the binder does not bind it to the claim of its name, which is not what it asks for. */
+  readonly otherwise?: Refusal;
   /** Whether what the claim is for is there and wants it; absent: it could not be seen. */
   readonly owner?: OwnerState["owner"];
   /** What the garbage collector would do with the claim now. */
@@ -171,6 +175,10 @@ async function around(
     claim === undefined
       ? { verdict: { kind: "keep" as const } }
       : await futureOf(world, { claim, pools, own }, now);
+  const otherwise =
+    place === "cluster" && claim && pod
+      ? await notForPod(claim.record, pod, { view, own, world })
+      : undefined;
   const nodeless = pod === undefined ? undefined : await nodelessOf(backend, pod, pools);
   const space = (await ifAllowed(() => world.namespace(namespace), undefined)) ?? bareNamespace(namespace);
   return {
@@ -186,6 +194,7 @@ async function around(
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
     ...(host === undefined ? {} : { heardAt: host.record.seen }),
     ...(nodeless === undefined ? {} : { nodeless }),
+    ...(otherwise === undefined ? {} : { otherwise }),
     ...future,
   };
 }

@@ -60,6 +60,15 @@ describe("berthctl check of pods that came in while nobody reviewed", () => {
     assert.equal((await unreviewedIn(t, [asking], [slot])).length, 1, "a slot that is called like it");
   });
 
+  it("says of one for whose name another address is kept than it asks for that it does not get it", async (t) => {
+    const asking = pod("web", { annotations: { "berth.dev/ips": "10.20.0.99" }, uid: "u2" });
+    assert.deepEqual(await unreviewedIn(t, [asking], [claim]), [
+      `pod shop/web asks by berth.dev/ips, and no review has seen that: claim shop/web of its name holds 10.20.0.70, which is not what it asks for, and it cannot start in a network of Berth's; ${WHEN}; delete it and create it again: kubectl delete pod web -n shop`,
+    ]);
+    const its = { ...claim, binding: bindingTo("web", "x", { podUID: "u2" }) };
+    assert.deepEqual(await unreviewedIn(t, [asking], [its]), [], "it has it already");
+  });
+
   it("says nothing of pods that ask nothing, were told a claim, ended, are going, or have the host's network", async (t) => {
     const going = pod("going", ASKS);
     const metadata = { ...(going["metadata"] as object), deletionTimestamp: "2026-01-01T00:00:00Z" };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { sayMacs } from "../../allocator/ip/mac.ts";
@@ -13,8 +14,10 @@ import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend } from "../backend/backend.ts";
+import { notForPod } from "./kept-for-name.ts";
 
 /** A pod that asks Berth itself and was told no claim. */
 export interface UnreviewedPod {
@@ -45,11 +48,20 @@ export function unreviewedPod(
   return { namespace, name, uid, keys: keys.join(", "), addresses, ...whose };
 }
 
-/** Pods that came in while nobody reviewed and ask all the same: those that have no claim, and for which none of their name is kept. */
+/** What of annotations is for Berth, and the pools that say so. */
+interface Requests {
+  readonly least: OwnReader;
+  readonly view: Pick<RecordReader, "poolOf">;
+}
+
+/**
+ * Pods that came in while nobody reviewed and ask all the same: those that have no claim, and for which none of their name is kept that is
+ * what they ask for.
+ */
 export async function unreviewedPods(
   pods: readonly UnreviewedPod[],
   claims: readonly Stored<"claim">[],
-  own: OwnReader,
+  { least: own, view }: Requests,
   { store, world, place }: Pick<Backend, "store" | "world" | "place">,
 ): Promise<readonly Finding[]> {
   const bound = new Set(pods.length === 0 ? [] : claims.map(({ record }) => record.binding?.podUID));
@@ -59,24 +71,30 @@ export async function unreviewedPods(
     if (bound.has(uid)) continue;
     const now = await world.object("Pod", namespace, name);
     if (now?.metadata.uid !== uid) continue;
-    const claim = await store.get("claim", claimKey(pod));
-    if (claim === undefined || !isIts(claim.record, now, own)) findings.push(found(pod, place));
+    const claim = (await store.get("claim", claimKey(pod)))?.record;
+    if (claim === undefined || !isKeptFor(claim, now, own)) findings.push(found(pod, place));
+    else if ((await notForPod(claim, now, { view, own, world })) !== undefined)
+      findings.push(found(pod, place, claim));
   }
   return findings;
 }
 
-/** It has it, or gets it once it is scheduled. */
-function isIts(claim: Claim, pod: KubeObject, own: OwnReader): boolean {
+/** It has it, or gets it once it is scheduled, if it is what it asks for. */
+function isKeptFor(claim: Claim, pod: KubeObject, own: OwnReader): boolean {
   if (claim.releasing === true || claim.nonce === "") return false;
   return claim.binding?.podUID === pod.metadata.uid || isWaitingFor(podState(pod), claim, own);
 }
 
-function found(pod: UnreviewedPod, place: Backend["place"]): Finding {
+function found(pod: UnreviewedPod, place: Backend["place"], claim?: Claim): Finding {
   const subject = `${pod.namespace}/${pod.name}`;
   const { keys, addresses } = pod;
+  const kept =
+    claim === undefined
+      ? "no address is kept for it"
+      : `claim ${claimKey(claim)} of its name holds ${sayMacs(formatHolding(claim).join(", "))}, which is not what it asks for`;
   const how =
     addresses.length === 0
-      ? "no address is kept for it, and it cannot start in a network of Berth's"
+      ? `${kept}, and it cannot start in a network of Berth's`
       : `it runs with ${sayMacs(addresses.join(", "))}, which is not kept for it`;
   const when =
     place === "cluster"

@@ -6,6 +6,7 @@ import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
 import type { PoolView } from "../../../allocator/demand/own-interfaces.ts";
+import { asksForOtherThan } from "../../../allocator/demand/unreviewed-pod.ts";
 import {
   type BindingEvidence,
   type BindTarget,
@@ -20,6 +21,7 @@ import {
   matchesRef,
 } from "../../../allocator/manifest/pod-claim.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
+import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Dialects } from "../../../allocator/model/dialect.ts";
 import { formatHolding, parseAddresses } from "../../../allocator/model/interfaces.ts";
 import { keptForOtherNodes } from "../../../allocator/planning/node-fit.ts";
@@ -48,6 +50,8 @@ interface DecisionInput {
   readonly view: Pick<RecordReader, "claim"> & PoolView;
   /** Which requests in other systems' words are for Berth; absent: all. */
   readonly dialects?: Dialects | undefined;
+  /** What is known of workloads: where the ordinals of a StatefulSet begin. */
+  readonly inventory: Pick<ClusterState, "workload">;
   /** Of a node, so far as it is known; absent: no node's are. */
   readonly nodeLabels?: (node: string) => Labels | undefined;
   readonly cachedEvidence: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
@@ -78,11 +82,13 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
     return { kind: "waits", claims: [claim.key], refusal: plan, settles };
   }
   if (plan.kind === "bound") return SETTLED;
-  const elsewhere = onNodeOfNoPool(claim.record, pod, input);
-  if (elsewhere !== undefined)
-    return { kind: "waits", claims: [claim.key], refusal: elsewhere, settles: false };
+  const unfit = onNodeOfNoPool(claim.record, pod, input) ?? (await notWhatItAsks(claim.record, pod, input));
+  if (unfit !== undefined) return { kind: "waits", claims: [claim.key], refusal: unfit, settles: false };
   const afterMs = pod.node === "" ? untilMeeting(claim.record, input.now) : 0;
-  return afterMs > 0 ? { kind: "early", claim, afterMs } : { kind: "due", claim, target };
+  // what was decided about is what is bound: the store may have another by now
+  return afterMs > 0
+    ? { kind: "early", claim, afterMs }
+    : { kind: "due", claim, target: { ...target, assigned } };
 }
 
 /**
@@ -103,6 +109,21 @@ function onNodeOfNoPool(
       return keptForOtherNodes(pool, address, { namespace, node });
   }
   return undefined;
+}
+
+/** One that is up with the address has it, whatever was written into it since. */
+async function notWhatItAsks(
+  claim: Claim,
+  pod: ObservedPod,
+  input: DecisionInput,
+): Promise<Refusal | undefined> {
+  if (isUpWith(claim, pod)) return undefined;
+  const { view, inventory } = input;
+  return await asksForOtherThan(
+    claim,
+    { ...pod, generateName: "" },
+    { view, inventory, own: ownReader(input) },
+  );
 }
 
 /** One of them is enough: its status tells those of its first interface alone, and a sandbox has all or none. */

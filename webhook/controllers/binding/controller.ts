@@ -165,7 +165,8 @@ class Binder implements Controller {
     const cached = { inventory: inventory.cached, pods: watches.pods };
     const cachedEvidence = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
     const nodeLabels = (node: string) => watches.nodes.get(node)?.labels;
-    const look = await decideBinding(pod, { view, dialects, nodeLabels, cachedEvidence, now });
+    const known = { view, dialects, nodeLabels, inventory: inventory.cached };
+    const look = await decideBinding(pod, { ...known, cachedEvidence, now });
     switch (look.kind) {
       case "settled":
         return this.#seenSettled(key);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import type { Refusal } from "../../allocator/base/errors.ts";
+import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { asksForOtherThan } from "../../allocator/demand/unreviewed-pod.ts";
+import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
+import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Objects } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
+import { confirmedByKubelet } from "../backend/reported-addresses.ts";
+
+/**
+ * Why a pod is not bound to the claim of its name, by the rule of the binder: no review has seen it, and it asks for something else. Undefined:
+ * it has the claim or is to have it, or this user may not know what decides that.
+ */
+export async function notForPod(
+  claim: Claim,
+  pod: KubeObject,
+  sources: {
+    readonly view: Pick<RecordReader, "poolOf">;
+    readonly own: OwnReader;
+    readonly world: Pick<Objects, "workload">;
+  },
+): Promise<Refusal | undefined> {
+  const isIts = claim.binding?.podUID === pod.metadata.uid || confirmedByKubelet(claim, pod).length > 0;
+  if (isIts) return undefined;
+  const knowledge = { ...sources, inventory: sources.world };
+  return await ifAllowed(
+    () => asksForOtherThan(claim, podMetadata(pod, claim.namespace), knowledge),
+    undefined,
+  );
+}
