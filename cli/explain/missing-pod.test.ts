@@ -21,7 +21,9 @@ describe("a pod that is not there", () => {
       log: noopLogger,
     });
     const set = workloadState(granted(readObject(workload("StatefulSet", "pg", { replicas: 3 }))));
-    const world = { workload: async ({ name }: { name: string }) => (name === "pg" ? set : undefined) };
+    const dated = { ...set, name: "dated", start: 2_026_112_900 };
+    const sets = new Map([set, dated].map((one) => [one.name, one]));
+    const world = { workload: async ({ name }: { name: string }) => sets.get(name) };
     try {
       const said = (place: "data" | "cluster", name: string) =>
         missingPod({ place, store, world, claims: async () => [] }, { namespace: "shop", name });
@@ -41,6 +43,7 @@ describe("a pod that is not there", () => {
       const wanted =
         ", which StatefulSet shop/pg wants: why it has none yet, kubectl describe statefulset pg -n shop says;";
       assert.ok((await said("cluster", "pg-2")).startsWith(`there is no pod shop/pg-2${wanted} `));
+      assert.match(await said("cluster", "dated-2026112902"), /, which StatefulSet shop\/dated wants: /);
       for (const [place, name] of [
         ["cluster", "pg-3"],
         ["cluster", "other-0"],

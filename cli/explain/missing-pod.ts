@@ -8,7 +8,7 @@ import { ifAllowed } from "../backend/if-allowed.ts";
 type Known = Pick<Backend, "place" | "store" | "claims"> & { readonly world: Pick<ClusterState, "workload"> };
 
 /** What a StatefulSet calls its pods. */
-const OF_ORDINAL = /^(.+)-(0|[1-9][0-9]{0,8})$/;
+const OF_ORDINAL = /^(.+)-(0|[1-9][0-9]{0,9})$/;
 
 /** Of a pod that is not there, in words. Nobody needs to apply pods to a data folder, and etcd has none: their claims are there all the same. */
 export async function missingPod(backend: Known, pod: ClaimKey): Promise<string> {
