@@ -24,7 +24,7 @@ import { requirePrivate } from "./embedded/require-private-folder.ts";
 import { type Arguments, readArguments } from "./terminal/arguments.ts";
 import type { Command, CommandContext, ExitCode } from "./terminal/command.ts";
 import { ETCD_FLAGS, usageError, waitMsOf } from "./terminal/flags.ts";
-import { commandList, commandsOf, helpOf, type Program } from "./terminal/help.ts";
+import { commandList, commandsOf, flagsOf, helpOf, type Program } from "./terminal/help.ts";
 import { commandCalled } from "./terminal/other-words.ts";
 import { printable } from "./terminal/output.ts";
 import {
@@ -79,7 +79,7 @@ async function dispatch(argv: readonly string[], commandContext: CommandContext)
     throw usageError(`kubectl berth has no ${command.name}, which is for ${place}; ${command.inCluster}`);
   }
   if (command.onlyReads === true) commandContext.onlyReads?.();
-  const args = readArguments(command, rest);
+  const args = readArguments(command, rest, flagsOf(command, program));
   if (args.has("help")) {
     stdout.write(helpOf(command, program));
     return 0;

@@ -42,10 +42,11 @@ export class Arguments {
   }
 }
 
-/** Reads the arguments behind the command's name; throws a misuse for a flag that is unknown or has no value. */
+/** Reads the arguments behind the command's name; throws a misuse for a flag that is unknown or has no value, which names flags of `offered`. */
 export function readArguments(
   command: { readonly name: string; readonly flags: Flags },
   argv: readonly string[],
+  offered: Flags = withHelp(command.flags),
 ): Arguments {
   const flags = withHelp(command.flags);
   const texts = new Map<string, string[]>(); // flag -> its values
@@ -55,7 +56,7 @@ export function readArguments(
     if (token.kind === "positional") operands.push(token.value);
     if (token.kind !== "option") continue;
     const flag = Object.hasOwn(flags, token.name) ? flags[token.name] : undefined;
-    if (flag === undefined) throw unknownFlag(command.name, token.rawName, flags);
+    if (flag === undefined) throw unknownFlag(command.name, token.rawName, offered);
     const value = valueFrom(token, flag, texts.has(token.name));
     if (value === undefined) switches.add(token.name);
     else texts.set(token.name, [...(texts.get(token.name) ?? []), value]);

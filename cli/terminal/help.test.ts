@@ -23,6 +23,11 @@ describe("kubectl berth", () => {
       const { code, stdout } = await said(t, name, "--help");
       assert.equal(code, 0, name);
       assert.doesNotMatch(stdout, /--data|--etcd|--wait|hosts|berthctl/, name);
+      for (const wrong of ["--xyzzy", "--dat", "--etcd-key-file"]) {
+        const { stderr } = await said(t, name, wrong);
+        assert.match(stderr, new RegExp(`^Error: ${name} has no flag ${wrong}; (?:it has|did you mean) --`));
+        assert.doesNotMatch(stderr.split(";")[1] ?? "", /--data|--etcd|--wait/, name);
+      }
     }
   });
 

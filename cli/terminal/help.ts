@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Command } from "./command.ts";
-import { ETCD_FLAGS, withHelp } from "./flags.ts";
+import { ETCD_FLAGS, type Flags, withHelp } from "./flags.ts";
 import { columns } from "./output.ts";
 
 /** The name that it was called by. */
@@ -70,13 +70,17 @@ function wordsOf(command: Command, program: Program): Pick<Command, "summary" | 
 /** Flags of data folders and of etcd, which `kubectl berth` refuses. */
 const NOT_OF_KUBECTL: ReadonlySet<string> = new Set(["data", "wait", ...Object.keys(ETCD_FLAGS)]);
 
+/** Those of the command that the program takes. */
+export function flagsOf({ flags }: Command, program: Program): Flags {
+  const all = Object.entries(withHelp(flags));
+  return Object.fromEntries(all.filter(([name]) => program === "berthctl" || !NOT_OF_KUBECTL.has(name)));
+}
+
 /** `berthctl COMMAND --help` */
 export function helpOf(command: Command, program: Program = "berthctl"): string {
   const kubectl = program === "kubectl berth";
   const { summary, usage } = wordsOf(command, program);
-  const all = Object.entries(withHelp(command.flags));
-  const taken = all.filter(([name]) => !kubectl || !NOT_OF_KUBECTL.has(name));
-  const flags = taken.map(([name, { short, value, about }]) => {
+  const flags = Object.entries(flagsOf(command, program)).map(([name, { short, value, about }]) => {
     const spelling = `${short === undefined ? "    " : `-${short}, `}--${name}`;
     return [`  ${spelling}${value === undefined ? "" : ` ${value}`}`, about];
   });
