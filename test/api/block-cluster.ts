@@ -15,7 +15,7 @@ import { createRandom } from "../../system/random.ts";
 import { addressesOf, errorOf, type Said } from "../cni/caller.ts";
 import type { Run } from "../cni/plugin.ts";
 import { buildPlugin } from "../cni/plugin.ts";
-import { eventually } from "../support/eventually.ts";
+import { eventually, patient } from "../support/eventually.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentNode } from "./agent-node.ts";
 import { AuditLog } from "./audit-log.ts";
@@ -117,7 +117,7 @@ export class BlockCluster {
 
   /** What a kubelet does: it tries again with another sandbox as long as it is told to try again. */
   async up(pod: PlainPod, over: Said = {}): Promise<Box> {
-    for (const until = Date.now() + PATIENCE_MS; ; ) {
+    for (const until = Date.now() + patient(PATIENCE_MS); ; ) {
       const said = { ...this.sandbox(pod), ...over };
       const run = await pod.node.runtime.call("ADD", said);
       if (run.rc === 0) return this.#keep({ pod, said, addresses: addressesOf(run) });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setTimeout as pause } from "node:timers/promises";
 import type { Connection } from "../../kube/api/connection.ts";
 import { buildPlugin } from "../cni/plugin.ts";
+import { eventually, patient } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { makeNamespaces } from "./crds.ts";
@@ -124,13 +124,12 @@ function agentVictim(node: AgentNode): Victim {
 }
 
 async function untilReady(name: string, ready: () => Promise<boolean>): Promise<void> {
-  for (const until = Date.now() + READY_MS; !(await ready()); await pause(100))
-    if (Date.now() > until) throw new Error(`${name} is not ready within ${READY_MS} ms`);
+  await eventually(`${name} is ready`, async () => (await ready()) || undefined, READY_MS);
 }
 
 async function isReady(connection: Connection): Promise<boolean> {
   try {
-    const { status } = await connection.call({ method: "GET", path: "/readyz", timeoutMs: 2_000 });
+    const { status } = await connection.call({ method: "GET", path: "/readyz", timeoutMs: patient(2_000) });
     return status === 200;
   } catch {
     return false;

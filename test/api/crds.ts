@@ -13,6 +13,7 @@ import {
   RESERVATIONS,
   type Resource,
 } from "../../kube/api/resource.ts";
+import { patient } from "../support/eventually.ts";
 import { Etcd } from "./etcd.ts";
 import type { ControlPlane } from "./plane.ts";
 
@@ -65,10 +66,11 @@ export async function installDefinitions(connection: Connection): Promise<void> 
 export async function define(connection: Connection, all: readonly Definition[]): Promise<void> {
   const client = new Client(connection, DEFINITIONS);
   for (const { metadata, spec } of all) await client.create({ name: metadata.name }, { spec });
-  const until = Date.now() + SERVED_MS;
+  const limit = patient(SERVED_MS);
+  const until = Date.now() + limit;
   for (const resource of all.map(resourceOf)) {
     while (!(await isServed(connection, resource))) {
-      if (Date.now() > until) throw new Error(`${resource.plural} are not served within ${SERVED_MS} ms`);
+      if (Date.now() > until) throw new Error(`${resource.plural} are not served within ${limit} ms`);
       await pause(20);
     }
   }

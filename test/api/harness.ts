@@ -8,6 +8,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
+import { patient } from "../support/eventually.ts";
 import { auditFlags } from "./audit-log.ts";
 import { ON_ONE_PROCESSOR, partOf, RARELY_COLLECTING, withVariables } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
@@ -45,15 +46,16 @@ export class OwnControlPlane extends ControlPlane {
   }
 
   /** Starts what does not run, and waits until the API server is ready. */
-  async start(): Promise<void> {
+  async start(readyMs = READY_MS): Promise<void> {
+    const limit = patient(readyMs);
     this.etcd.start();
     this.apiServer.start();
     const connection = this.connect();
     try {
-      for (const deadline = Date.now() + READY_MS; !(await isReady(connection)); await pause(50)) {
+      for (const deadline = Date.now() + limit; !(await isReady(connection)); await pause(50)) {
         const dead = [this.etcd, this.apiServer].find((part) => !part.running);
         if (dead === undefined && Date.now() < deadline) continue;
-        const why = dead === undefined ? `not ready within ${READY_MS} ms` : `${dead.name} ended`;
+        const why = dead === undefined ? `not ready within ${limit} ms` : `${dead.name} ended`;
         throw new Error(`the control plane: ${why}\n${(dead ?? this.apiServer).tail()}`);
       }
     } finally {
@@ -185,7 +187,7 @@ function writeTokens(folder: string, users: readonly TestUser[]): Readonly<Recor
 
 async function isReady(connection: Connection): Promise<boolean> {
   try {
-    const { status } = await connection.call({ method: "GET", path: "/readyz", timeoutMs: 2_000 });
+    const { status } = await connection.call({ method: "GET", path: "/readyz", timeoutMs: patient(2_000) });
     return status === 200;
   } catch {
     return false;

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { havePartsOrSkip } from "../api/binaries.ts";
+import { eventually } from "../support/eventually.ts";
 import { addressesIn, failureOf } from "../support/runtime.ts";
 import { berthctl, HostProcess } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
@@ -78,7 +79,7 @@ if (havePartsOrSkip(["etcd"])) {
       spare = any === "10.10.30.61/24" ? "10.10.30.62" : "10.10.30.61";
       await a.runtime.detach(here);
       const moved = async () => addressesIn(await b.runtime.add(there, asPodman))[0];
-      assert.equal(await untilDefined(moved), "10.10.30.60/24");
+      assert.equal(await eventually("the address is on the other host", moved), "10.10.30.60/24");
     });
 
     it("says who has what, and lets a person keep and give back", async () => {
@@ -112,12 +113,4 @@ if (havePartsOrSkip(["etcd"])) {
       );
     });
   });
-}
-
-async function untilDefined<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (const until = Date.now() + 60_000; ; ) {
-    const found = await look();
-    if (found !== undefined) return found;
-    assert.ok(Date.now() < until, "it did not come");
-  }
 }

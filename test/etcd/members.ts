@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ON_ONE_PROCESSOR, partOf, withVariables } from "../api/binaries.ts";
 import { Daemon } from "../api/daemon.ts";
 import { freePorts } from "../api/ports.ts";
+import { patient } from "../support/eventually.ts";
 
 /** One etcd of several that are one cluster. */
 export interface Member {
@@ -128,7 +129,7 @@ class LocalMembers implements Members {
 
   async ready(): Promise<void> {
     const key = Buffer.from("ready").toString("base64");
-    for (const deadline = Date.now() + PATIENCE_MS; ; await pause(100)) {
+    for (const deadline = Date.now() + patient(PATIENCE_MS); ; await pause(100)) {
       try {
         await this.ask("kv/put", { key, value: key });
         return;

@@ -11,13 +11,18 @@ const LONGEST_MS = 500;
 /** Of the time that was waited, so much may be waited in vain. */
 const SHARE = 0.1;
 
+/** How long something may take that takes `ms` at most where nothing else happens. */
+export function patient(ms: number): number {
+  return ms * PATIENCE;
+}
+
 /** Looks again and again until the look finds something other than undefined; throws after `ms`, or as many times that as BERTH_PATIENCE says, saying `what`. */
 export async function eventually<T>(
   what: string,
   look: () => Promise<T | undefined> | T | undefined,
   ms = GIVE_UP_MS,
 ): Promise<T> {
-  const limit = ms * PATIENCE;
+  const limit = patient(ms);
   const began = performance.now();
   for (;;) {
     const asked = performance.now();
