@@ -3,7 +3,6 @@
 import { isStoreFault, messageOf } from "../base/errors.ts";
 import { inParallel } from "../base/parallel.ts";
 import type { LogFields } from "../base/ports.ts";
-import { Rests } from "../base/rests.ts";
 import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family } from "../ip/address.ts";
@@ -11,26 +10,19 @@ import type { Block } from "../model/block.ts";
 import { BlockSpace, blockLength } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
+import { AskBack, type Lacking } from "./ask-back.ts";
 import type { BlockFacts } from "./block-facts.ts";
 import { BlockFit } from "./block-fit.ts";
-import {
-  type BlockPlan,
-  blocksToRecall,
-  type NodeNeed,
-  type PoolSituation,
-  planBlocks,
-  withSingles,
-} from "./block-plan.ts";
+import { type BlockPlan, type NodeNeed, type PoolSituation, planBlocks, withSingles } from "./block-plan.ts";
 import { BlockTimes } from "./block-times.ts";
 import { isDrained } from "./drained.ts";
 import { endCooldown, giveBack, recall, returnedBy } from "./give-back.ts";
 import { finishGrant } from "./grant.ts";
 import { grantInLots } from "./grant-lots.ts";
-import { isHeld, SILENT_MS, staysWith, usableIn, usedOf } from "./holdings.ts";
+import { SILENT_MS, staysWith } from "./holdings.ts";
 import { KnownBlocks } from "./known-blocks.ts";
 import { PoolFaults } from "./pool-faults.ts";
 import { askForSingles, grantSingles, type SinglesInput } from "./spread-singles.ts";
-import { blocksToDoubt } from "./stale-use.ts";
 import { UnansweredRequests } from "./unanswered-requests.ts";
 import { UnprovenBlocks } from "./unproven-blocks.ts";
 
@@ -54,9 +46,6 @@ interface Planned {
   readonly plan: BlockPlan;
 }
 
-/** Who needs more than there is, and who is asked for it. */
-type Lacking = Pick<SinglesInput, "nodes" | "short"> & Pick<BlockPlan, "recalls">;
-
 const NOT_GIVEN = "blocks of a pool cannot be given";
 /** Blocks that are settled at the same time: most of them cost nothing. */
 const SETTLED_AT_ONCE = 16;
@@ -73,16 +62,16 @@ export class BlockDistributor {
   readonly #fit = new BlockFit();
   readonly #known: KnownBlocks;
   readonly #faults: PoolFaults;
-  readonly #unaskable: Rests; // UID and revision of blocks whose owners could not be asked
+  readonly #askBack: AskBack;
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = { ...context, times: new BlockTimes() };
     this.#facts = facts;
     this.#mayWrite = mayWrite;
     this.#faults = new PoolFaults(context.clock);
-    this.#unaskable = new Rests(context.clock);
     const unproven = new UnprovenBlocks(context.clock, facts.areProven === true);
     this.#known = new KnownBlocks({ ...this.#context, unproven });
+    this.#askBack = new AskBack(this.#context, { known: this.#known, faults: this.#faults, mayWrite });
     this.#unanswered = new UnansweredRequests(context.clock, SILENT_MS);
   }
 
@@ -102,7 +91,7 @@ export class BlockDistributor {
     );
     this.#known.lookAtAll();
     this.#faults.beginPass();
-    this.#unaskable.forgetOld();
+    this.#askBack.forgetOld();
     for (const { name } of this.#context.view.pools()) shortages.push(...(await this.#spreadAll(name)));
     return shortages;
   }
@@ -234,10 +223,10 @@ export class BlockDistributor {
 
   /** Asks those who have more than they need. */
   async #ask(pool: Pool, family: Family, { nodes, short, recalls }: Lacking): Promise<Shortage | undefined> {
-    const coming = await this.#recall(pool, family, { nodes, short, recalls });
+    const coming = await this.#askBack.recall(pool, family, { nodes, short, recalls });
     const isOfSingles = blockLength(pool, family) === bitsOf(family);
     const input = () => this.#singlesInput(pool, family, { nodes, short });
-    const asking = (one: Stored<"block">, ask: () => Promise<void>) => this.#asking(pool, one, ask);
+    const asking = (one: Stored<"block">, ask: () => Promise<void>) => this.#askBack.asking(pool, one, ask);
     const deps = { ...this.#forSingles(), asking };
     const asked = isOfSingles ? [] : await askForSingles(deps, input(), coming);
     return short.length === 0 ? undefined : { pool: pool.name, family, recalls, short, asked };
@@ -256,43 +245,5 @@ export class BlockDistributor {
     const unpickable = this.#known.unpickable(pool, family);
     const { nodes, short } = about;
     return { nodes, short, pool, family, blocks, unpickable, unanswered };
-  }
-
-  /** Gives how many addresses are about to come back with whole blocks. */
-  async #recall(pool: Pool, family: Family, { nodes, short, recalls }: Lacking): Promise<number> {
-    const now = this.#context.clock.now();
-    const all = [...this.#context.view.blocksOf(pool.name)];
-    const held = all.filter(({ record }) => isHeld(record, family));
-    const blocks = held.map((stored) => {
-      const { record } = this.#known.past(stored);
-      const { node, recalledAt } = record;
-      const expected = recalledAt !== undefined && staysWith(record, now) === undefined;
-      const recalledNow = recalledAt !== undefined && now - recalledAt < SILENT_MS;
-      const recalled = recalledAt !== undefined;
-      return { stored, node, used: usedOf(record), recalled, recalledNow, expected };
-    });
-    const asked = blocksToRecall(blocks, recalls);
-    const back = [...blocks.filter(({ expected }) => expected), ...asked].map(({ stored }) => stored.record);
-    const coming = back.reduce((sum, block) => sum + usableIn(block), this.#known.coolingIn(pool, family));
-    const missing = short.reduce((sum, one) => sum + one.missing, 0);
-    for (const { stored } of [...asked, ...blocksToDoubt(blocks, nodes, missing - coming)]) {
-      if (this.#mayWrite()) await this.#asking(pool, stored, () => recall(this.#context, stored));
-    }
-    return coming;
-  }
-
-  /** What is wrong with one block keeps no owner of another one from being asked. It rests, until its record changes or for a while. */
-  async #asking(
-    pool: Pool,
-    { key, uid, revision }: Stored<"block">,
-    ask: () => Promise<unknown>,
-  ): Promise<void> {
-    const one = `${uid} ${revision}`;
-    if (this.#unaskable.isResting(one)) return;
-    const tell = (why: string) => {
-      this.#unaskable.begin(one);
-      this.#faults.met(pool, why, { refused: [], untried: [] });
-    };
-    await this.#safely("a block cannot be asked for", { kind: "block", key }, ask, tell);
   }
 }
