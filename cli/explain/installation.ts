@@ -62,7 +62,8 @@ function countIn({ json }: KubeObject, field: string): number {
   return typeof count === "number" ? count : 0;
 }
 
-function isPart({ metadata: { labels } }: KubeObject, component: string): boolean {
+/** Whether the chart made it for that component. */
+export function isPart({ metadata: { labels } }: KubeObject, component: string): boolean {
   return labels[LABEL] === "berth" && labels[COMPONENT] === component;
 }
 

@@ -32,6 +32,7 @@ async function unreviewedIn(
   });
 }
 
+const LABELS = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/component": "webhook" };
 const WHEN =
   "it was created while Berth's webhook did not answer (webhook.failurePolicy: Ignore), or before Berth was installed";
 
@@ -95,6 +96,36 @@ describe("berthctl check of pods that came in while nobody reviewed", () => {
       [await count("172.31.9.9", "calico=all"), await count("10.20.0.70", "calico=none")],
       [1, 0],
     );
+  });
+
+  it("says of one that the API server sends no review of that its namespace or labels are left out", async (t) => {
+    const rest = { key: "berth.dev/admission", operator: "NotIn", values: ["enabled"] };
+    const fixed = { key: "berth.dev/ips", operator: "In", values: ["yes"] };
+    const configured = (namespaces: object, pods: object, path = "/mutate/pods") => ({
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "MutatingWebhookConfiguration",
+      metadata: { name: "berth", labels: LABELS },
+      webhooks: [
+        {
+          ...{ name: "pods.berth.dev", clientConfig: { service: { path } } },
+          ...{ namespaceSelector: namespaces, objectSelector: pods },
+        },
+      ],
+    });
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } };
+    const isLeftOut = async (...of: Parameters<typeof configured>) => {
+      const [said = ""] = await unreviewedIn(t, [pod("web", ASKS), namespace, configured(...of)]);
+      assert.match(said, /^pod shop\/web asks by berth\.dev\/sticky, and no review has seen that: /);
+      assert.notEqual(said.includes("take the annotation away"), said.includes("kubectl delete"), said);
+      return said.includes("webhook.namespaceSelector, webhook.objectSelector of the chart");
+    };
+    const named = (operator: string) => ({ key: "kubernetes.io/metadata.name", operator, values: ["shop"] });
+    assert.equal(await isLeftOut({ matchExpressions: [rest, fixed] }, {}), true);
+    assert.equal(await isLeftOut({ matchExpressions: [rest, named("NotIn")] }, {}), true);
+    assert.equal(await isLeftOut({ matchExpressions: [rest, named("In")] }, {}), false);
+    assert.equal(await isLeftOut({ matchExpressions: [rest] }, { matchLabels: { fixed: "yes" } }), true);
+    assert.equal(await isLeftOut({ matchExpressions: [rest] }, {}), false);
+    assert.equal(await isLeftOut({ matchExpressions: [fixed] }, {}, "/mutate/pools"), false);
   });
 
   it("is told in one line, and is no defect", async (t) => {

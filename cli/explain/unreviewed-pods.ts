@@ -18,6 +18,7 @@ import { formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import type { Backend } from "../backend/backend.ts";
 import { notForPod } from "./kept-for-name.ts";
+import { SentForReview } from "./sent-for-review.ts";
 
 /** A pod that asks Berth itself and was told no claim. */
 export interface UnreviewedPod {
@@ -65,6 +66,7 @@ export async function unreviewedPods(
   { store, world, place }: Pick<Backend, "store" | "world" | "place">,
 ): Promise<readonly Finding[]> {
   const bound = new Set(pods.length === 0 ? [] : claims.map(({ record }) => record.binding?.podUID));
+  const sent = pods.length === 0 || place !== "cluster" ? undefined : await SentForReview.read(world);
   const findings: Finding[] = [];
   for (const pod of pods) {
     const { namespace, name, uid } = pod;
@@ -72,9 +74,10 @@ export async function unreviewedPods(
     const now = await world.object("Pod", namespace, name);
     if (now?.metadata.uid !== uid) continue;
     const claim = (await store.get("claim", claimKey(pod)))?.record;
-    if (claim === undefined || !isKeptFor(claim, now, own)) findings.push(found(pod, place));
-    else if ((await notForPod(claim, now, { view, own, world })) !== undefined)
-      findings.push(found(pod, place, claim));
+    const isKept = claim !== undefined && isKeptFor(claim, now, own);
+    if (isKept && (await notForPod(claim, now, { view, own, world })) === undefined) continue;
+    const isLeftOut = (await sent?.maySend(now)) === false;
+    findings.push(found(pod, isLeftOut ? LEFT_OUT : whyAndAdvice(pod, place), isKept ? claim : undefined));
   }
   return findings;
 }
@@ -85,7 +88,11 @@ function isKeptFor(claim: Claim, pod: KubeObject, own: OwnReader): boolean {
   return claim.binding?.podUID === pod.metadata.uid || isWaitingFor(podState(pod), claim, own);
 }
 
-function found(pod: UnreviewedPod, place: Backend["place"], claim?: Claim): Finding {
+/** The chart's values, which its webhook configuration has. */
+const LEFT_OUT =
+  "Berth's webhook is not asked about it (webhook.namespaceSelector, webhook.objectSelector of the chart); let these values take it in before you make it again, or take the annotation away";
+
+function found(pod: UnreviewedPod, whyAndWhat: string, claim?: Claim): Finding {
   const subject = `${pod.namespace}/${pod.name}`;
   const { keys, addresses } = pod;
   const kept =
@@ -96,18 +103,17 @@ function found(pod: UnreviewedPod, place: Backend["place"], claim?: Claim): Find
     addresses.length === 0
       ? `${kept}, and it cannot start in a network of Berth's`
       : `it runs with ${sayMacs(addresses.join(", "))}, which is not kept for it`;
-  const when =
-    place === "cluster"
-      ? "it was created while Berth's webhook did not answer (webhook.failurePolicy: Ignore), or before Berth was installed"
-      : "it was kept without a review";
-  const message = `pod ${subject} asks by ${keys}, and no review has seen that: ${how}; ${when}; ${adviceFor(pod, place)}`;
+  const message = `pod ${subject} asks by ${keys}, and no review has seen that: ${how}; ${whyAndWhat}`;
   return { severity: "pending", kind: "unreviewed", subject, message };
 }
 
-function adviceFor({ namespace, name, owner }: UnreviewedPod, place: Backend["place"]): string {
-  if (place === "data") return `delete it with: berthctl delete pod/${namespace}/${name}, and apply it again`;
+function whyAndAdvice({ namespace, name, owner }: UnreviewedPod, place: Backend["place"]): string {
+  if (place === "data")
+    return `it was kept without a review; delete it with: berthctl delete pod/${namespace}/${name}, and apply it again`;
   const command = `kubectl delete pod ${name} -n ${namespace}`;
-  return owner === undefined
-    ? `delete it and create it again: ${command}`
-    : `delete it, so that ${owner} makes it again: ${command}`;
+  const advice =
+    owner === undefined
+      ? `delete it and create it again: ${command}`
+      : `delete it, so that ${owner} makes it again: ${command}`;
+  return `it was created while Berth's webhook did not answer (webhook.failurePolicy: Ignore), or before Berth was installed; ${advice}`;
 }
