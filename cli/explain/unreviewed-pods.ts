@@ -65,8 +65,9 @@ export async function unreviewedPods(
   { least: own, view }: Requests,
   { store, world, place }: Pick<Backend, "store" | "world" | "place">,
 ): Promise<readonly Finding[]> {
-  const bound = new Set(pods.length === 0 ? [] : claims.map(({ record }) => record.binding?.podUID));
-  const sent = pods.length === 0 || place !== "cluster" ? undefined : await SentForReview.read(world);
+  if (pods.length === 0) return [];
+  const bound = new Set(claims.map(({ record }) => record.binding?.podUID));
+  const sent = place === "cluster" ? await SentForReview.read(world) : undefined;
   const findings: Finding[] = [];
   for (const pod of pods) {
     const { namespace, name, uid } = pod;
