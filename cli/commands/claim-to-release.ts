@@ -7,7 +7,6 @@ import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { sayMacs } from "../../allocator/ip/mac.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
-import { isWaitingFor } from "../../allocator/lifecycle/claim-owner.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podState, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED } from "../../allocator/manifest/node-fence.ts";
@@ -25,7 +24,7 @@ import { parseDenial } from "../backend/admission-denial.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
 import { containerOf, describeHolder } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
-import { ownReaderOf } from "../explain/own-requests.ts";
+import { isForPod } from "../explain/kept-for-name.ts";
 import type { Io } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
@@ -203,13 +202,13 @@ export async function askedFor(claim: Claim, backend: Backend): Promise<Refusal 
   return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 
-/** One of its name that asks, and that no review saw, is bound to it once it is scheduled, and nobody makes it again. */
+/** One of its name that asks for it, and that no review saw, is bound to it once it is scheduled, and nobody makes it again. */
 async function waitedFor(claim: Claim, backend: Backend): Promise<Refusal | undefined> {
   const { namespace, name } = claim;
   const pod = await ifAllowed(() => backend.world.object("Pod", namespace, name));
   if (pod === undefined || pod.json.at("metadata").text("deletionTimestamp") !== "") return undefined;
   if (pod.metadata.annotations[ASSIGNED_CLAIM] !== undefined) return undefined; // as above
-  if (!isWaitingFor(podState(pod), claim, await ownReaderOf(backend))) return undefined;
+  if (!(await isForPod(claim, pod, backend))) return undefined;
   const key = claimKey(claim);
   const words = `claim ${key} (${sayMacs(claim.addresses.join(", "))}) is kept for pod ${name}, which is there, asks for it and was not reviewed: nobody would make it again; delete the pod first, or use --force`;
   return refuse("CLAIM_BUSY", words, { claim: key, pod: name });
