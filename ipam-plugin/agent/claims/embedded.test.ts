@@ -4,7 +4,14 @@ import { describe, it } from "node:test";
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import { addrs, DB_POOL, granted, poolRecord } from "../../../test/support/fixtures.ts";
+import {
+  addrs,
+  claimRecord,
+  DB_POOL,
+  granted,
+  poolRecord,
+  reservationsOf,
+} from "../../../test/support/fixtures.ts";
 import { overlay } from "../../../test/support/overlay.ts";
 import { openWorld } from "../../../test/support/world.ts";
 import {
@@ -88,6 +95,36 @@ describe("Claims", () => {
     );
     await keepPod(world, "b", { "cni.projectcalico.org/ipAddrs": '["10.20.0.70"]' });
     assert.equal(await refused(claims, ask("b", { pools: ["db"] })), words);
+  });
+
+  it("refuses a pod that asks for another address than the claim of its name has, which no review saw", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    await pin(world, "b", "10.20.0.71");
+    const claims = claimsOf(world);
+    const asking = (ips: string) => ask("a", { annotations: { "berth.dev/ips": ips } });
+    const words =
+      /^CLAIM_CHANGED: claim shop\/a, which is kept for pods of this name, holds 10\.20\.0\.70, and pod shop\/a, .* asks for 10\.20\.0\.99;/;
+    assert.match(await refused(claims, asking("10.20.0.99")), words);
+    await keepPod(world, "b", { "berth.dev/ips": "10.20.0.98" });
+    assert.match(await refused(claims, ask("b")), /^CLAIM_CHANGED: .* asks for 10\.20\.0\.98;/);
+    const got = await assignedClaim(claims, asking("10.20.0.70"));
+    assert.deepEqual([got.claim, got.addresses.length], ["shop/a", 1]);
+    assert.equal((await assignedClaim(claims, asking("10.20.0.99"))).claim, "shop/a", "it has it already");
+  });
+
+  it("gives a pod of a list, of which nobody has kept the pod, the claim of its ordinal", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const list = { "berth.dev/ips": "10.20.0.70;10.20.0.71" };
+    const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 1 };
+    const claim = claimRecord({ name: "mysql-1", identity, addresses: addrs("10.20.0.71"), request: {} });
+    for (const one of reservationsOf(claim)) await world.realStore.create("reservation", one);
+    await world.realStore.create("claim", claim);
+    await world.settle();
+    assert.equal(
+      (await assignedClaim(claimsOf(world), ask("mysql-1", { annotations: list }))).claim,
+      "shop/mysql-1",
+    );
   });
 
   it("refuses no pod of kube-system, as admission does not", async () => {

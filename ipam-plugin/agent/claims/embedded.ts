@@ -5,6 +5,7 @@ import type { Labels } from "../../../allocator/base/ports.ts";
 import { sameSet } from "../../../allocator/base/same-set.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
+import { asksForOtherThan } from "../../../allocator/demand/unreviewed-pod.ts";
 import { isDetached } from "../../../allocator/lifecycle/bind.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import {
@@ -23,6 +24,7 @@ import {
 import { requestsAddress } from "../../../allocator/model/address-request.ts";
 import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import type { ClusterState, PodState } from "../../../allocator/model/cluster-state.ts";
+import type { PodMetadata } from "../../../allocator/model/identity.ts";
 import { formatHolding } from "../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { bindToNode, settle } from "./bind-to-node.ts";
@@ -89,7 +91,7 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   async find(request: AttachRequest, signal: AbortSignal): Promise<ClaimMatch | NoClaim | Refusal> {
-    const { context, inventory } = this.#options;
+    const { inventory } = this.#options;
     const { namespace, name } = request.pod;
     const pod = await inventory.pod(namespace, name);
     if (pod !== undefined && isReplaced(pod, request)) return podReplaced(request.pod);
@@ -102,19 +104,36 @@ export class EmbeddedClaims implements ClaimSource {
       const claim = await this.#look(ref.key, request.pod);
       if (claim === undefined || !isIts(ref, claim.record, pod)) continue;
       const isItsOwn = claim.record.binding?.podUID === request.pod.uid;
-      if (
-        pod !== undefined &&
-        !isItsOwn &&
-        doesWithout(annotations, claim.record, false, ownReader(context))
-      ) {
+      const why = isItsOwn
+        ? undefined
+        : await this.#passesOn(claim.record, { ref, pod, annotations }, request, signal);
+      if (isRefusal(why)) return why;
+      if (why === "declined") {
         declined = claim.record;
         continue;
       }
-      if (pod !== undefined && !isItsOwn && isBarePodOfWorkloadName(pod, claim.record))
-        await settle(this.#options, request, signal);
       return this.#foundFor(claim, { token: ref.token, ...said }, { ...request, annotations });
     }
     return await this.#make(request, annotations, declined);
+  }
+
+  /** Whether a claim that another pod had, or nobody, is for this one. */
+  async #passesOn(
+    claim: Claim,
+    { ref, pod, annotations }: Passing,
+    request: AttachRequest,
+    signal: AbortSignal,
+  ): Promise<"declined" | Refusal | undefined> {
+    const { context, inventory } = this.#options;
+    const own = ownReader(context);
+    if (pod !== undefined && doesWithout(annotations, claim, false, own)) return "declined";
+    const asking = ref.token === "" ? askingPod(claim, pod, request) : undefined;
+    const knowledge = { view: context.view, inventory, own };
+    const other = asking && (await asksForOtherThan(claim, { ...asking, annotations }, knowledge));
+    if (other !== undefined) return other;
+    if (pod !== undefined && isBarePodOfWorkloadName(pod, claim))
+      await settle(this.#options, request, signal);
+    return undefined;
   }
 
   async #look(key: string, pod: PodRef): Promise<Stored<"claim"> | undefined> {
@@ -251,6 +270,26 @@ export class EmbeddedClaims implements ClaimSource {
     const { context, node } = this.#options;
     return await reportSandbox({ ...context, node }, notice, news, signal);
   }
+}
+
+interface Passing {
+  readonly ref: ClaimRef;
+  readonly pod: PodState | undefined;
+  readonly annotations: Labels;
+}
+
+/** Of a pod that nobody keeps the claim of its name says whose it is. Undefined: none of its kind asks. */
+function askingPod(
+  { identity }: Claim,
+  pod: PodState | undefined,
+  { pod: { namespace, name } }: AttachRequest,
+): Omit<PodMetadata, "annotations"> | undefined {
+  if (namespace === EXEMPT_NAMESPACE) return undefined;
+  const generateName = "";
+  if (pod !== undefined) return { ...pod, generateName };
+  const { kind, apiVersion, name: workload, uid = "" } = identity;
+  const owner = kind === "Pod" ? {} : { owner: { kind, apiVersion, name: workload, uid } };
+  return { namespace, name, generateName, labels: {}, ...owner };
 }
 
 function isIts(ref: ClaimRef, claim: Claim, pod: PodState | undefined): boolean {
