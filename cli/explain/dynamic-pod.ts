@@ -168,9 +168,12 @@ export function foretellDynamic(
 ): string {
   const pools = view.pools();
   const of = (some: readonly Pool[]) => choiceFor(some, pod, { namespaceLabels, nodeLabels: {} });
-  const onAnyNode = pools.map((pool) => ({ ...pool, spec: { ...pool.spec, nodeSelector: {} } }));
   const bound = new Set(pools.filter(isForSomeNodes).map(({ name }) => name));
-  const selecting = of(pools.map((pool, i) => (bound.has(pool.name) ? (onAnyNode[i] ?? pool) : pool)));
+  // of those alone: with a selector, be it empty, a pool that nothing selects for would be for every pod
+  const onAnyNode = pools.map((pool) =>
+    bound.has(pool.name) ? { ...pool, spec: { ...pool.spec, nodeSelector: {} } } : pool,
+  );
+  const selecting = of(onAnyNode);
   if (selecting === undefined)
     return `it ${unserved(disabledFor(onAnyNode, pod, { namespaceLabels, nodeLabels: {} }))}`;
   if (isRefusal(selecting)) return `it ${unserved()}`;
