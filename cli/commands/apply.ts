@@ -61,7 +61,9 @@ export const apply: Command = {
       applyAll({ webhook, backend, io: context.io, dryRun }, objects, {
         io: context.io,
         // in etcd containers are on other hosts
-        occupied: context.etcd === undefined ? hostOccupants() : [],
+        ...(context.etcd === undefined
+          ? { place: "data", occupied: hostOccupants() }
+          : { place: "etcd", occupied: [] }),
       }),
     );
     return unheard.length > 0 ? worse(code, 1) : code;
@@ -72,11 +74,15 @@ export const apply: Command = {
 async function applyAll(
   target: ReviewTarget,
   objects: readonly ManifestObject[],
-  { io, occupied }: { readonly io: Io; readonly occupied: readonly Occupied[] },
+  {
+    io,
+    place,
+    occupied,
+  }: Pick<Backend, "place"> & { readonly io: Io; readonly occupied: readonly Occupied[] },
 ): Promise<ExitCode> {
   const ordered = objects.toSorted((a, b) => MANAGED.indexOf(a.kind) - MANAGED.indexOf(b.kind));
   const { store, admitted } = target.backend;
-  const forecast = target.dryRun ? await ManifestDryRun.on(store, admitted, io) : undefined;
+  const forecast = target.dryRun ? await ManifestDryRun.on({ store, world: admitted, place }, io) : undefined;
   for (const [address, occupant] of occupied) forecast?.view.occupy(address, occupant);
   let code: ExitCode = 0;
   for (const object of ordered) {

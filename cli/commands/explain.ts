@@ -114,12 +114,11 @@ async function explainAll(
   objects: readonly ManifestObject[],
   { io }: CommandContext,
 ): Promise<ExitCode> {
-  const { store, world } = backend;
   const dialects = await dialectsFor(backend, objects, io);
   const read = dialects === undefined ? {} : { dialects };
   const nodes = await nodesNow(backend);
   const given = { ...read, nodes: () => nodes, clock: io.clock, random: io.random };
-  const forecast = await ManifestDryRun.on(store, world, given);
+  const forecast = await ManifestDryRun.on(backend, given);
   await occupyAll(forecast.view, backend);
   const results: DryRunner[] = [];
   let code: ExitCode = 0;

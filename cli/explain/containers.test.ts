@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { ClaimPlace } from "../../allocator/model/container-claim.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
@@ -13,15 +14,18 @@ import {
   bindingTo,
   claimRecord,
   DB_POOL,
+  granted,
   parsed,
   reservationsOf,
   viewOf,
 } from "../../test/support/fixtures.ts";
+import { claimObject } from "../../test/support/objects.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { busy } from "../commands/claim-to-release.ts";
 import { facts } from "../testing/facts.ts";
 import { Folder } from "../testing/folder.ts";
+import { ManifestDryRun } from "./dry-run.ts";
 import { ownIn } from "./own-requests.ts";
 import { explainClaim } from "./render.ts";
 import { unneeded } from "./unneeded-claims.ts";
@@ -125,5 +129,26 @@ describe("a container of hosts that share an etcd", () => {
       message,
       /; or stop container e3f0c1d2a4b5, which had it from cni-ipam-etcd, and if it has ended /,
     );
+  });
+
+  it("is named so by explain of a manifest that asks for its address, and in no other place", async (t) => {
+    const address = addr("10.20.0.70");
+    const former = formerClaimName({ network: "lan", containerID }, address);
+    const kept = claimRecord({
+      ...{ namespace: "default", name: former, handMade: true, addresses: [address] },
+      identity: { kind: "Pod", apiVersion: "v1", name: former },
+    });
+    const records = { pools: [DB_POOL], claims: [kept], reservations: reservationsOf(kept) };
+    const data = await Folder.of(t, records);
+    const wanted = granted(readObject(claimObject("printer", { request: { addresses: [address] } })));
+    const told = async (place: Backend["place"]) =>
+      await withBackend(data.context(), "read", async (backend) => {
+        const { clock, random } = data.context().io;
+        const forecast = await ManifestDryRun.on({ ...backend, place }, { clock, random });
+        const [row] = await forecast.of(wanted);
+        return JSON.stringify(row?.outcome);
+      });
+    assert.match(await told("etcd"), /stop container e3f0c1d2a4b5, which had it from cni-ipam-etcd/);
+    assert.doesNotMatch(await told("data"), /container/);
   });
 });

@@ -41,7 +41,8 @@ import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { parsePool } from "../../allocator/pool/pool.ts";
 import type { PoolSpec } from "../../allocator/pool/pool-spec.ts";
 import { withSettledSize } from "../../allocator/pool/settled-size.ts";
-import type { Store } from "../../allocator/store/store.ts";
+import type { Backend } from "../backend/backend.ts";
+import { claimPlaceOf } from "../backend/container-words.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import type { DryRunner } from "./dry-runner.ts";
 import { foretellDynamic } from "./dynamic-pod.ts";
@@ -79,13 +80,12 @@ export class ManifestDryRun {
 
   /** On what is stored now. */
   static async on(
-    store: Store,
-    inventory: ClusterState,
+    { store, world, place }: Pick<Backend, "store" | "place"> & { readonly world: ClusterState },
     { nodes, clock, random, dialects }: Pick<DryRunContext, "nodes" | "clock" | "random" | "dialects">,
   ): Promise<ManifestDryRun> {
-    const view = await loadCache(store);
+    const view = await loadCache(store, claimPlaceOf(place));
     const context = { store, view, nodes, clock, random, log: noopLogger, serial: new KeyedMutex() };
-    return new ManifestDryRun({ ...context, ...(dialects === undefined ? {} : { dialects }) }, inventory);
+    return new ManifestDryRun({ ...context, ...(dialects === undefined ? {} : { dialects }) }, world);
   }
 
   /** Objects in the order in which `apply` sends them; pools and namespaces count for what comes after them. */
