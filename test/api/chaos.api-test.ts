@@ -156,7 +156,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const ms = await untilLeft(cluster.plane, RETAINED, GONE_MS);
         console.log(`${tally.line()}; clear after ${Math.round(ms / 1_000)} s`);
         // Nothing is let go with the retained claim: its agent has as long to say that the sandbox is gone.
-        const clean = "0 ok: 1 pool, 1 claim, 1 reservation, 0 attachments";
+        // no DaemonSet of the chart's runs these agents
+        const clean =
+          "0 ok, but Berth is not installed in full: 1 pool, 1 claim, 1 reservation, 0 attachments";
         const check = async () => {
           said = await berthctlCheck(cluster.plane);
           assert.match(said, /^0 ok/);
