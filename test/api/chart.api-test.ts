@@ -10,12 +10,11 @@ import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { run } from "../support/process.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
-import { caBundles, get, records, secretData, WebhookPod } from "./chart-cluster.ts";
+import { caBundles, get, records, secretData, startChartPlane, WebhookPod } from "./chart-cluster.ts";
 import { CHART, helm, mustHelm } from "./chart-release.ts";
 import { definitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS } from "./manifests.ts";
 import type { ControlPlane } from "./plane.ts";
-import { openUndefinedPlane } from "./shared-plane.ts";
 
 const RELEASE = ["berth", "--namespace", "berth-system"] as const;
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -65,7 +64,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
     let known: readonly unknown[];
 
     before(async () => {
-      plane = await openUndefinedPlane();
+      plane = await startChartPlane();
       await makeNamespaces(plane.connect(), ["shop"]);
     });
     after(async () => {

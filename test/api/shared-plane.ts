@@ -28,11 +28,7 @@ const SHARED_USERS: readonly TestUser[] = [
 ];
 
 /** As on kubeadm's API servers, besides what all of the tests have. */
-const SHARED_FLAGS = [
-  ...["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"],
-  // nobody makes the addresses of Services here: a webhook behind one is reached by that of its endpoint
-  "--enable-aggregator-routing=true",
-];
+const SHARED_FLAGS = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"];
 /** How each is started. */
 export const SHARED_OPTIONS: ControlPlaneOptions = {
   users: SHARED_USERS,
