@@ -6,6 +6,7 @@ import { assertClean, assertSound, auditWorld } from "../../test/support/assert-
 import { FailingStore, type Failure } from "../../test/support/failing-store.ts";
 import { DB_POOL, granted, refusalOf } from "../../test/support/fixtures.ts";
 import { statefulPod, workload } from "../../test/support/objects.ts";
+import { overlay } from "../../test/support/overlay.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import type { Context } from "../cache/context.ts";
 import { GarbageCollector } from "../gc/garbage-collector.ts";
@@ -49,6 +50,26 @@ describe("release", () => {
       ["fd00:20::7", world.clock.now()],
     ]);
     await assertClean(world);
+  });
+
+  it("has released what a garbage collector removed before it could, and nothing that somebody changed", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const claim = await claimed(world);
+    const { realStore } = world;
+    let before: (seen: Stored<"claim">) => Promise<unknown> = (seen) => realStore.remove("claim", seen);
+    const raced = overlay(realStore, {
+      remove: async (kind, seen) => {
+        if (kind === "claim") await before(seen as Stored<"claim">);
+        return await realStore.remove(kind, seen);
+      },
+    });
+    assert.equal(await release({ ...world.context, store: raced }, claim), "released");
+    await world.settle();
+    await assertClean(world);
+    const again = await claimed(world);
+    before = (seen) =>
+      realStore.replace("claim", seen, { ...seen.record, admittedAt: world.clock.now() + 1 });
+    assert.equal(await release({ ...world.context, store: raced }, again), "changed");
   });
 
   it("does nothing to a claim that is no longer the one that was judged", async () => {

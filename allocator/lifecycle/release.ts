@@ -11,7 +11,7 @@ import { cooldown, cooldownOrphan } from "./orphan-mark.ts";
 /**
  * Gives a claim's addresses back: the claim goes to releasing, from where nobody may use it, then its reservations
  * cool, then it is deleted. A crash in between is finished by the garbage collector. `changed`: the claim is no longer the one
- * that was judged; nothing was done.
+ * that was judged.
  */
 export async function release(context: Context, seen: Stored<"claim">): Promise<"released" | "changed"> {
   if (seen.record.releasing === true) return await finishRelease(context, seen);
@@ -26,7 +26,7 @@ async function finishRelease(context: Context, seen: Stored<"claim">): Promise<"
   for (const address of record.addresses) await startCooldown(context, address, record.nonce);
   // One that somebody deleted went with the write that ended its binding, or goes when others let it go.
   const removed = record.deleting === true || (await context.store.remove("claim", seen)).kind === "removed";
-  if (!removed) return "changed";
+  if (!removed) return (await isGone(context, seen)) ? "released" : "changed";
   const what = { claim: claimKey(record), address: record.addresses.join(",") };
   if (finalizers.length === 0) context.log.info("claim released", what);
   else
@@ -35,6 +35,11 @@ async function finishRelease(context: Context, seen: Stored<"claim">): Promise<"
       finalizers: namedFinalizers(finalizers),
     });
   return "released";
+}
+
+/** A garbage collector that saw it releasing was faster. */
+async function isGone({ store }: Pick<Context, "store">, { key, uid }: Stored<"claim">): Promise<boolean> {
+  return (await store.get("claim", key))?.uid !== uid;
 }
 
 /** In words: their namespace chooses how many there are. */
