@@ -22,41 +22,68 @@ interface Life {
   address: string;
 }
 
+/** Until a watch that ended is begun again. */
+const AGAIN_MS = 200;
+/** Until that has told what is there. */
+const TOLD_MS = 15_000;
+
 const FORMAT =
   '-o=jsonpath={.type}{" "}{.object.metadata.name}{" "}{.object.metadata.uid}{" "}' +
   '{.object.status.podIP}{" "}{.object.status.conditions[?(@.type=="Ready")].status}{"\\n"}';
 
-/** Watches the pods of a label, and notes when kubectl says what. */
+/**
+ * Watches the pods of a label, and notes when kubectl says what. An API server ends a watch that does not keep up with two hundred
+ * pods, and kubectl ends with it and without a word: another one goes on from what is there.
+ */
 export class PodWatch {
-  readonly #lives = new Map<string, Life>(); // UID -> its life
-  readonly #child: ReturnType<typeof spawn>;
+  #lives = new Map<string, Life>(); // UID -> its life
+  /** What was known when the last watch ended. */
+  #before: ReadonlyMap<string, Life> = new Map();
+  readonly #label: string;
+  readonly #lab: Lab;
+  #child: ReturnType<typeof spawn> | undefined;
+  #closed = false;
 
   constructor(lab: Lab, label: string) {
-    const flags = [
-      "--namespace",
-      lab.namespace,
-      "-l",
-      label,
-      "--watch", // what is there before kubectl watches is told first
-      "--output-watch-events",
-      FORMAT,
-    ];
-    const env = { ...lab.environment, KUBECACHEDIR: `${lab.cluster.state.path}/kubectl` };
-    this.#child = spawn(partOf("kubectl"), ["get", "pods", ...flags], {
-      env,
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const { stdout } = this.#child;
-    if (stdout !== null) createInterface({ input: stdout }).on("line", (line) => this.#note(line));
+    this.#lab = lab;
+    this.#label = label;
+    this.#start();
   }
 
   close(): void {
-    this.#child.kill("SIGKILL");
+    this.#closed = true;
+    this.#child?.kill("SIGKILL");
+  }
+
+  #start(): void {
+    if (this.#closed) return;
+    const { namespace, environment, cluster } = this.#lab;
+    // what is there before kubectl watches is told first
+    const flags = ["--namespace", namespace, "-l", this.#label, "--watch", "--output-watch-events", FORMAT];
+    const env = { ...environment, KUBECACHEDIR: `${cluster.state.path}/kubectl` };
+    const child = spawn(partOf("kubectl"), ["get", "pods", ...flags], {
+      env,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    this.#child = child;
+    if (child.stdout !== null)
+      createInterface({ input: child.stdout }).on("line", (line) => this.#note(line));
+    child.once("close", (code) => {
+      if (this.#closed) return;
+      console.log(`a watch of ${this.#label} ended with ${code} and is begun again`);
+      this.#before = this.#lives;
+      this.#lives = new Map();
+      setTimeout(() => this.#start(), AGAIN_MS);
+      // by then it has told what is there; what it has not is gone
+      setTimeout(() => {
+        this.#before = new Map();
+      }, TOLD_MS).unref();
+    });
   }
 
   /** Pods that are there; deleted ones are forgotten. */
   get count(): number {
-    return this.#lives.size;
+    return this.#lives.size || this.#before.size;
   }
 
   /** Pods that are ready. */
@@ -70,7 +97,7 @@ export class PodWatch {
       this.#lives.delete(uid);
       return;
     }
-    const life = this.#lives.get(uid) ?? { name, seen: performance.now(), address };
+    const life = this.#lives.get(uid) ?? this.#before.get(uid) ?? { name, seen: performance.now(), address };
     life.address = address;
     if (ready === "True") life.ready ??= performance.now();
     this.#lives.set(uid, life);
