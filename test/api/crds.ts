@@ -40,7 +40,7 @@ export interface Definition {
   readonly spec: {
     readonly group: string;
     readonly scope: "Namespaced" | "Cluster";
-    readonly names: { readonly plural: string; readonly kind: string };
+    readonly names: { readonly plural: string; readonly singular: string; readonly kind: string };
     readonly versions: readonly {
       readonly name: string;
       readonly storage: boolean;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { parse } from "yaml";
-
-const folder = new URL("../../charts/berth/files/crds/", import.meta.url);
+import { type Definition, definitions } from "../api/crds.ts";
 
 interface Schema {
   readonly description?: string;
@@ -13,32 +10,26 @@ interface Schema {
   readonly additionalProperties?: Schema;
 }
 
-interface Definition {
-  readonly spec: {
-    readonly names: { readonly singular: string };
-    readonly versions: readonly { readonly schema: { readonly openAPIV3Schema: Schema } }[];
-  };
-}
-
 /** Described by Kubernetes itself. */
 const OF_EVERY_OBJECT: readonly string[] = ["apiVersion", "kind", "metadata"];
 
-const definitions = readdirSync(folder)
-  .filter((file) => file.endsWith(".yaml"))
-  .map((file) => parse(readFileSync(new URL(file, folder), "utf8")) as Definition);
+/** Its types are those of JSON Schema. */
+function schemaOf({ spec }: Definition): Schema {
+  return (spec.versions[0]?.schema.openAPIV3Schema ?? {}) as Schema;
+}
 
 describe("kubectl explain", () => {
-  for (const { spec } of definitions) {
-    it(`has a sentence for every field of an ${spec.names.singular}`, () => {
-      const schema = spec.versions[0]?.schema.openAPIV3Schema ?? {};
-      const { metadata: _, ...properties } = schema.properties ?? {};
-      assert.deepEqual([...withoutSentence({ properties }, spec.names.singular)], []);
+  for (const definition of definitions()) {
+    const { singular } = definition.spec.names;
+    it(`has a sentence for every field of an ${singular}`, () => {
+      const { metadata: _, ...properties } = schemaOf(definition).properties ?? {};
+      assert.deepEqual([...withoutSentence({ properties }, singular)], []);
     });
   }
 
   it("says of each selector of a pool what it selects", () => {
-    const pool = definitions.find(({ spec }) => spec.names.singular === "ippool");
-    const fields = pool?.spec.versions[0]?.schema.openAPIV3Schema.properties?.["spec"]?.properties ?? {};
+    const pool = definitions().find(({ spec }) => spec.names.singular === "ippool");
+    const fields = (pool && schemaOf(pool).properties?.["spec"]?.properties) ?? {};
     for (const [name, of] of [
       ["nodeSelector", "nodes"],
       ["namespaceSelector", "namespaces"],
