@@ -7,6 +7,7 @@ import { describe, it } from "node:test";
 import { promisify } from "node:util";
 import { COMMANDS, run } from "./run.ts";
 import { readArguments } from "./terminal/arguments.ts";
+import { NO_CLUSTER } from "./terminal/target.ts";
 import { Folder } from "./testing/folder.ts";
 
 describe("help", () => {
@@ -87,13 +88,7 @@ describe("misuse", () => {
   it("lists, as kubectl berth, the commands that this has", async (t) => {
     const folder = await Folder.empty(t);
     const out = { stdout: "", stderr: "" };
-    const setting = {
-      kubectl: true,
-      dataNamed: false,
-      kubeconfigNamed: false,
-      kubeconfigs: [],
-      inCluster: false,
-    };
+    const setting = { ...NO_CLUSTER, kubectl: true, dataNamed: false };
     assert.equal(await run(["frobnicate"], { ...folder.context(out), setting }), 2);
     assert.match(out.stderr, /^Error: there is no command "frobnicate"; there are get, who, .*, version\n$/);
     assert.doesNotMatch(out.stderr, /\b(?:up|down|apply|delete|import)\b/);

@@ -3,14 +3,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { run } from "../run.ts";
 import { Folder } from "../testing/folder.ts";
+import { NO_CLUSTER } from "./target.ts";
 
-const setting = {
-  kubectl: true,
-  dataNamed: false,
-  kubeconfigNamed: false,
-  kubeconfigs: [],
-  inCluster: false,
-};
+const setting = { ...NO_CLUSTER, kubectl: true, dataNamed: false };
 
 describe("the words of other tools", () => {
   for (const [word, command] of [
