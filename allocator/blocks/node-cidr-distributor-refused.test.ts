@@ -133,18 +133,18 @@ describe("a pool whose CIDRs are refused", () => {
   });
 
   it("for the nodes whose names come first has its last one for another, or for the first of them that is not refused any more", async () => {
-    for (const mended of ["c", "b"]) {
+    for (const acceptedAgain of ["c", "b"]) {
       const refused = new Set(["a", "b", "c"]);
       const { world, clock, nodes, waiting } = await refusing(({ node }) => refused.has(node), "10.0.0.0/24");
       for (const name of refused) nodes.add(name);
       await waiting();
-      refused.delete(mended);
+      refused.delete(acceptedAgain);
       for (let tries = 0; tries < 3; tries++) {
         clock.advance(50_000);
         await waiting();
       }
       const owners = async () => (await world.all("block")).map(({ record }) => record.node);
-      assert.deepEqual(await owners(), [mended]);
+      assert.deepEqual(await owners(), [acceptedAgain]);
       await world[Symbol.asyncDispose]();
     }
     const { world, nodes, waiting } = await refusing(({ node }) => node === "a", "10.0.0.0/24");
