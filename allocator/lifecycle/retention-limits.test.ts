@@ -68,6 +68,16 @@ describe("how much may be retained", () => {
     });
   });
 
+  it("is the whole pool where that is for one namespace, unless it says less", () => {
+    const of = (more: object = {}, matchLabels = { "kubernetes.io/metadata.name": "shop" }) =>
+      parsed(poolRecord("p", "10.20.0.0/24", { namespaceSelector: { matchLabels }, ...more })).retention;
+    assert.equal(of().perNamespace, 254);
+    assert.equal(of({ limits: { retention: { perNamespace: 3 } } }).perNamespace, 3);
+    assert.equal(of({}, { "kubernetes.io/metadata.name": "shop", team: "db" } as never).perNamespace, 254);
+    const some = { matchLabels: { team: "db" } };
+    assert.equal(of({ namespaceSelector: some }).perNamespace, 63);
+  });
+
   it("ends where the namespace has as many as the pool keeps, and says what to do", () => {
     const two = { retention: { perNamespace: 2 } };
     assert.equal(judged(claim(9), [retained(1, 5)], two).is, "retain");

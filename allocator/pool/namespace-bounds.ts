@@ -17,6 +17,9 @@ export type Bound =
 
 /** Of each family; of fewer than ten addresses nothing. */
 const LEFT_TO_OTHERS = 10n;
+/** Of the addresses of the smallest family; of a small pool so many. */
+const RETAINED_SHARE = 0.25;
+const LEAST_RETAINED = 16;
 /** The label that every namespace has. */
 const NAME_LABEL = "kubernetes.io/metadata.name";
 
@@ -36,6 +39,21 @@ export function boundsOf(
     const left = size / LEFT_TO_OTHERS;
     return left === 0n ? [] : [{ kind: "share", most: Number(size - left), family, size: Number(size) }];
   });
+}
+
+/**
+ * The most claims that one namespace may keep which nothing needs (ADR 0010). By default a namespace that has the pool for itself may
+ * keep all: a workload that is scaled away as a whole finds every address again, and takes nothing from anybody.
+ */
+export function mostRetained(
+  space: AddressSpace,
+  { limits, namespaceSelector }: Pick<PoolSpec, "limits" | "namespaceSelector">,
+): number {
+  const given = limits?.retention?.perNamespace;
+  if (given !== undefined) return given;
+  const smallest = Math.min(...space.families.map((family) => Number(capacity(space, family))));
+  if (isForOne(namespaceSelector)) return smallest;
+  return Math.max(LEAST_RETAINED, Math.floor(smallest * RETAINED_SHARE));
 }
 
 /** The selector names one namespace: there are no others to leave anything to. */

@@ -5,9 +5,9 @@ import { parseDuration } from "../base/go-duration.ts";
 import { invalidPool, quote } from "../base/validation.ts";
 import { type Address, bitsOf, type Family, fromNumber, parseAddress } from "../ip/address.ts";
 import { intersection } from "../ip/ip-range.ts";
-import { type AddressSpace, capacity, rangeOf, readSpace } from "./address-space.ts";
+import { type AddressSpace, rangeOf, readSpace } from "./address-space.ts";
 import { MOST_BLOCK_BITS } from "./blocks.ts";
-import { type Bound, boundsOf } from "./namespace-bounds.ts";
+import { type Bound, boundsOf, mostRetained } from "./namespace-bounds.ts";
 import { checkNodeCidrs } from "./node-cidrs.ts";
 import { type PoolSpec, readPoolSpec, readStoredPoolSpec } from "./pool-spec.ts";
 import { checkRoutes } from "./routes.ts";
@@ -50,9 +50,6 @@ export interface Pool extends AddressSpace {
 /** Of pools that say nothing of `cooldown`. */
 export const DEFAULT_COOLDOWN_MS = 30_000;
 const DEFAULT_RETENTION_TTL = "720h";
-/** Of the addresses of the pool's smallest family; of a small pool so many. */
-const RETAINED_SHARE = 0.25;
-const LEAST_RETAINED = 16;
 /** RFC 1123: what Kubernetes asks of the name of a custom resource. */
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
@@ -117,14 +114,9 @@ function readPool({ name, deleting = false }: UnreadPool, spec: PoolSpec | Refus
   // what is not known is taken for the stricter one
   const authorization = (spec.authorization ?? "Namespace") === "Namespace" ? "Namespace" : "ServiceAccount";
   const disabled = spec.disabled === true || deleting;
-  const retention = { perNamespace: spec.limits?.retention?.perNamespace ?? mostRetained(space), ttlMs };
+  const retention = { perNamespace: mostRetained(space, spec), ttlMs };
   const bounds = boundsOf(space, spec);
   return { ...space, name, spec, cooldownMs, priority, disabled, deleting, authorization, bounds, retention };
-}
-
-function mostRetained(space: AddressSpace): number {
-  const sizes = space.families.map((family) => Number(capacity(space, family)));
-  return Math.max(LEAST_RETAINED, Math.floor(Math.min(...sizes) * RETAINED_SHARE));
 }
 
 function checkNameservers(spec: PoolSpec): Refusal | undefined {

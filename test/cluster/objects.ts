@@ -39,6 +39,8 @@ export const POOLS: readonly Json[] = [
     namespaceSelector: { matchLabels: TEAM },
     blockSize: {},
     cooldown: "1s",
+    // all pods of a set are scaled away and have their addresses again
+    limits: { retention: { perNamespace: 512 } },
   }),
 ];
 
