@@ -192,6 +192,19 @@ describe("blocks of a pool that cannot be given now", () => {
     assert.deepEqual([...blocks.faults], [["web", "a policy refuses it"]]);
   });
 
+  it("for a node are tried at once where it goes and comes again, and not where it only needs none for a while", async () => {
+    await using pool = await refusing("10.1.0.0/27", new Set(["refused"]));
+    const { nodes, owners, tries } = pool;
+    const triedWith = async (pods: number | undefined) => {
+      if (pods === undefined) nodes.pods.delete("refused");
+      else nodes.pods.set("refused", pods);
+      await owners();
+      return tries();
+    };
+    assert.deepEqual([await triedWith(1), await triedWith(0), await triedWith(1)], [2, 0, 0]);
+    assert.deepEqual([await triedWith(undefined), await triedWith(1)], [0, 2]);
+  });
+
   it("for the nodes that a plan begins with are given to one that it has none for", async () => {
     const refused = new Set(["r1", "r2", "r3"]);
     await using pool = await refusing("10.1.0.0/28", refused);

@@ -63,6 +63,7 @@ export class BlockDistributor {
   readonly #known: KnownBlocks;
   readonly #faults: PoolFaults;
   readonly #askBack: AskBack;
+  #there: (readonly NodeNeed[])[] = []; // the nodes of each pool, in this pass
 
   constructor(context: Deps, facts: BlockFacts, mayWrite: () => boolean = () => true) {
     this.#context = { ...context, times: new BlockTimes() };
@@ -92,7 +93,9 @@ export class BlockDistributor {
     this.#known.lookAtAll();
     this.#faults.beginPass();
     this.#askBack.forgetOld();
+    this.#there = [];
     for (const { name } of this.#context.view.pools()) shortages.push(...(await this.#spreadAll(name)));
+    this.#faults.forgetGone(() => this.#there.flat());
     return shortages;
   }
 
@@ -158,6 +161,7 @@ export class BlockDistributor {
     if (length === undefined || pool.disabled) return undefined;
     const space = new BlockSpace(pool, family, length);
     const nodes = this.#facts.nodesFor(pool, family);
+    this.#there.push(nodes);
     const { situation, plan } = await this.#grantAll(pool, space, nodes);
     if (this.#faults.restsWhole(pool)) return undefined;
     if (length === bitsOf(family)) return await this.#ask(pool, family, { nodes, ...plan });

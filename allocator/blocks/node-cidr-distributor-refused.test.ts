@@ -81,7 +81,7 @@ describe("a pool whose CIDRs are refused", () => {
             if (kind !== "block" || !("cidr" in record) || !isRefused(record))
               return await store.create(kind, record);
             refused++;
-            throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+            throw new BerthError("WRITE_REFUSED", `a policy refuses it for ${record.node}`);
           },
         }),
     });
@@ -154,6 +154,40 @@ describe("a pool whose CIDRs are refused", () => {
     await waiting();
     nodes.show();
     assert.deepEqual(nodes.there.get("b")?.podCIDRs, ["10.0.0.0/24"]);
+    await world[Symbol.asyncDispose]();
+  });
+
+  it("says why of a node that waits, and no longer of one that is gone or has its CIDR", async () => {
+    const refused = new Set(["a", "b", "c"]);
+    const { world, clock, nodes, by, waiting } = await refusing(({ node }) => refused.has(node));
+    const said = async () => {
+      clock.advance(50_000);
+      await waiting();
+      return by.faults.get("four");
+    };
+    for (const name of ["a", "b"]) nodes.add(name);
+    assert.equal(await said(), "a policy refuses it for a");
+    assert.equal(await said(), "a policy refuses it for a", "whoever else is refused");
+    nodes.there.delete("a");
+    assert.equal(await said(), "a policy refuses it for b");
+    nodes.add("c");
+    assert.equal(await said(), "a policy refuses it for b");
+    refused.delete("b");
+    assert.equal(await said(), "a policy refuses it for c");
+    refused.delete("c");
+    assert.equal(await said(), undefined);
+    await world[Symbol.asyncDispose]();
+  });
+
+  it("for a node that goes and comes again is tried at once when it is there again", async () => {
+    const { world, nodes, waiting } = await refusing(({ node }) => node === "a" || node === "b");
+    const [a] = [nodes.add("a"), nodes.add("b")];
+    assert.deepEqual(await waiting(), [2, 6]);
+    nodes.there.delete("a");
+    assert.deepEqual(await waiting(), [1, 0]);
+    nodes.there.set("a", a);
+    assert.deepEqual(await waiting(), [2, 3]);
+    assert.deepEqual(await waiting(), [2, 0]);
     await world[Symbol.asyncDispose]();
   });
 

@@ -101,6 +101,7 @@ export class NodeCidrDistributor {
     this.#forget();
     this.#faults.beginPass();
     const nodes = new Map([...this.#facts.nodes()].map((node) => [node.name, node]));
+    this.#faults.forgetGone(() => [...nodes.values()].map(({ name, uid }) => ({ node: name, nodeUID: uid })));
     await this.#each(
       this.#granted.all(),
       ({ key }) => key,

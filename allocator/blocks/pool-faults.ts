@@ -27,15 +27,24 @@ interface Trying {
   /** Blocks are for those alone who have not asked in vain before. */
   readonly isRest: boolean;
   readonly failed: Failed | undefined;
+  /** What was wrong first, in this pass. */
+  readonly said: Said | undefined;
   /** For whom it was tried in vain, or not at all, in this pass. */
   readonly inVain: Set<string>;
+}
+
+/** What is told of a pool. */
+interface Said {
+  readonly words: string;
+  /** Who was refused with these words; absent: they are of more than that. */
+  readonly of: string | undefined;
 }
 
 /** Why blocks, or CIDRs of nodes, of pools could not be given in the last pass, and for whom they are not tried in this one. */
 export class PoolFaults {
   readonly #rests: Rests;
-  #before: ReadonlyMap<string, string> = new Map();
-  #words = new Map<string, string>();
+  #before: ReadonlyMap<string, Said> = new Map();
+  #said = new Map<string, Said>(); // pool -> in this pass
   readonly #failed = new Map<string, Failed>(); // pool -> of the last try for all
   readonly #trying = new Map<string, Trying>(); // pool -> in this pass
   readonly #refusals = new Map<string, number>(); // who was refused -> by which refusal of all at last
@@ -47,16 +56,25 @@ export class PoolFaults {
 
   /** By the name of the pool. */
   get words(): ReadonlyMap<string, string> {
-    return this.#words;
+    return new Map([...this.#said].map(([name, { words }]) => [name, words]));
   }
 
   beginPass(): void {
-    this.#before = this.#words;
-    this.#words = new Map();
+    this.#before = this.#said;
+    this.#said = new Map();
     this.#trying.clear();
     this.#rests.forgetOld();
     if (this.#before.size === 0) this.#refusals.clear();
     for (const name of this.#failed.keys()) if (!this.#before.has(name)) this.#failed.delete(name);
+  }
+
+  /** Of all who are there, which is more than who asks: one that is gone, and comes again, is refused nothing yet. */
+  forgetGone(there: () => Iterable<Asker>): void {
+    if (this.#failed.size === 0 && this.#refusals.size === 0) return;
+    const keys = new Set(Array.from(there(), keyOf));
+    const all = [...this.#failed.values()].flatMap(({ refused, untried }) => [refused, untried]);
+    for (const known of [this.#refusals, ...all])
+      for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
   }
 
   /**
@@ -64,11 +82,11 @@ export class PoolFaults {
    * it are for those alone who have not asked before.
    */
   begin(pool: Pool): void {
-    const words = this.#before.get(pool.name);
+    const said = this.#before.get(pool.name);
     const failed = this.#failed.get(pool.name);
-    const isRest = words !== undefined && failed?.pool === pool && this.#rests.isResting(pool.name);
-    if (isRest) this.#words.set(pool.name, words);
-    this.#trying.set(pool.name, { isRest, failed: undefined, inVain: new Set() });
+    const isRest = said !== undefined && failed?.pool === pool && this.#rests.isResting(pool.name);
+    if (isRest) this.#said.set(pool.name, said);
+    this.#trying.set(pool.name, tryOf(isRest));
   }
 
   /** Whether what met a fault a moment ago was more than what some asked for. */
@@ -118,15 +136,17 @@ export class PoolFaults {
     }
   }
 
-  /** `of`: whom it kept from having theirs; absent: it is more than that. The words stay: they may name another block each time. */
+  /** `of`: whom it kept from having theirs, first of all the one that the words are of; absent: it is more than that. */
   met(
     pool: Pool,
     words: string,
     of?: { readonly refused: readonly Asker[]; readonly untried: readonly Asker[] },
   ): void {
     const { name } = pool;
-    this.#words.set(name, this.#before.get(name) ?? words);
-    const trying = this.#trying.get(name) ?? { isRest: false, failed: undefined, inVain: new Set() };
+    const [first] = of?.refused ?? [];
+    const trying = this.#trying.get(name) ?? tryOf(false);
+    const said = trying.said ?? { words, of: first && keyOf(first) };
+    this.#said.set(name, this.#before.get(name) ?? said);
     const failed = trying.isRest ? this.#failed.get(name) : trying.failed;
     const refusedBefore = this.#failed.get(name)?.refused;
     const all = failed ?? { pool, refused: new Set(refusedBefore), untried: new Set(), isWhole: false };
@@ -137,7 +157,7 @@ export class PoolFaults {
     for (const one of of?.untried ?? []) all.untried.add(keyOf(one));
     for (const one of [...(of?.refused ?? []), ...(of?.untried ?? [])]) trying.inVain.add(keyOf(one));
     if (of === undefined) all.isWhole = true;
-    this.#trying.set(name, { ...trying, failed: all });
+    this.#trying.set(name, { ...trying, failed: all, said });
   }
 
   /** All of the pool was tried. For whom it was tried beside the others' rest changes nothing about that. */
@@ -150,8 +170,21 @@ export class PoolFaults {
     } else {
       this.#failed.set(name, trying.failed);
       this.#rests.begin(name);
+      this.#say(name, trying.said, trying.failed);
     }
   }
+
+  /** The words stay, which may name another block each time, until the one that they are of is served or gone. */
+  #say(name: string, said: Said | undefined, { refused }: Failed): void {
+    const before = this.#before.get(name);
+    if (said === undefined || before === undefined) return;
+    const isStill = before.of === undefined ? said.of === undefined : refused.has(before.of);
+    if (!isStill) this.#said.set(name, said);
+  }
+}
+
+function tryOf(isRest: boolean): Trying {
+  return { isRest, failed: undefined, said: undefined, inVain: new Set() };
 }
 
 /** However few one takes of the first, they are from all parts of what was given. */

@@ -95,6 +95,7 @@ export class CiliumOperator {
     const held = new HeldAddresses(() => ciliumNodes.all());
     this.#faults.begin();
     this.#poolFaults.beginPass();
+    this.#poolFaults.forgetGone(() => Array.from(nodes.all(), ([node, { uid }]) => ({ node, nodeUID: uid })));
     await this.#settle();
     const seen = [...ciliumNodes.all()].flatMap(([name, node]) => {
       const object = nodes.get(name);
