@@ -287,6 +287,9 @@ describe("lookAt", () => {
   const unreviewed: readonly (readonly [string, string, ObservedPod, Claim?, Dialects?])[] = [
     ["due", "for the address that the claim has", ips("10.20.0.70")],
     ["waits: CLAIM_CHANGED", "for another", ips("10.20.0.99")],
+    ["waits: CLAIM_CHANGED", "for another, and has no node", ips("10.20.0.99", { node: "" })],
+    ["waits: REQUEST_INVALID", "for what nobody can read, and has no node", ips("10.20.0.7O", { node: "" })],
+    ["settled", "for the address that the claim has, and has no node", ips("10.20.0.70", { node: "" })],
     ["waits: CLAIM_CHANGED", "for one more", ips("10.20.0.70,fd00::7")],
     ["waits: CLAIM_CHANGED", "for another in another system's words", asking('["10.20.0.99"]')],
     ["settled", "another system for another of its own", asking('["172.31.9.9"]')],

@@ -74,8 +74,8 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   const target = bindTargetOf(pod, ref?.token ?? "");
   const own = formatHolding(claim.record);
   const { assigned = own } = target;
-  // its name keeps the claim for it
-  if (pod.node === "" && ref?.token === "" && sameSet(assigned, own)) return SETTLED;
+  if (pod.node === "" && ref?.token === "" && sameSet(assigned, own))
+    return await keptByName(claim, pod, input);
   const plan = planBind(claim.record, target, await input.cachedEvidence(claim.record, target), input.now);
   if (isRefusal(plan)) {
     const settles = plan.code === "CLAIM_CHANGED" && isDetached(claim.record);
@@ -83,12 +83,27 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   }
   if (plan.kind === "bound") return SETTLED;
   const unfit = onNodeOfNoPool(claim.record, pod, input) ?? (await notWhatItAsks(claim.record, pod, input));
-  if (unfit !== undefined) return { kind: "waits", claims: [claim.key], refusal: unfit, settles: false };
+  if (unfit !== undefined) return waitsFor(claim, unfit);
   const afterMs = pod.node === "" ? untilMeeting(claim.record, input.now) : 0;
   // what was decided about is what is bound: the store may have another by now
   return afterMs > 0
     ? { kind: "early", claim, afterMs }
     : { kind: "due", claim, target: { ...target, assigned } };
+}
+
+/** Its name keeps the claim for it, until it has a node. */
+async function keptByName(
+  claim: Stored<"claim">,
+  pod: ObservedPod,
+  input: DecisionInput,
+): Promise<BindDecision> {
+  const other = await notWhatItAsks(claim.record, pod, input);
+  return other === undefined ? SETTLED : waitsFor(claim, other);
+}
+
+/** Until somebody else changes the claim, or the pod. */
+function waitsFor({ key }: Stored<"claim">, refusal: Refusal): BindDecision {
+  return { kind: "waits", claims: [key], refusal, settles: false };
 }
 
 /**
