@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
-import { familyOf } from "../ip/address.ts";
+import { type Address, familyOf } from "../ip/address.ts";
 import { macOfAddress } from "../ip/mac.ts";
 import type { AllocationRequest, Reserved } from "../lifecycle/allocation-request.ts";
 import { withClaimOwner } from "../lifecycle/existing-claim.ts";
@@ -146,6 +146,20 @@ function asksForOthers(
     `pod ${namespace}/${name} asks for ${asked.join(", ")} and was given ${words.join(", ")} at its admission: its request was changed after berth was asked; write the request into the pod itself`,
     { claim: claimKey(allocation.key), pod: name, address: addresses.join(",") },
   );
+}
+
+/**
+ * Whether the pod itself names addresses, and none of these is what it was assigned. Nothing else that may have changed since its admission
+ * counts: its namespace's defaults, where its workload's ordinals begin, the pools.
+ */
+export function namesOthersItself(
+  annotations: Labels,
+  { addresses }: Pick<AdmissionAnswer, "addresses">,
+): boolean {
+  const request = readRequest(annotations);
+  if (isRefusal(request) || request.entries === undefined || request.fallback !== undefined) return false;
+  const isAssigned = (address: Address) => macOfAddress(address) !== undefined || addresses.includes(address);
+  return !request.entries.some((entry) => entry.every(isAssigned));
 }
 
 /** What the request names, in words, where addresses in words and their interfaces are not that; none, where they are. */

@@ -142,7 +142,7 @@ async function notWhatItAsks(
 }
 
 /** One of them is enough: its status tells those of its first interface alone, and a sandbox has all or none. */
-function isUpWith(claim: Claim, { up, addresses = "" }: ObservedPod): boolean {
+export function isUpWith(claim: Claim, { up, addresses = "" }: ObservedPod): boolean {
   const had = new Set(parseAddresses(addresses.split(",")).addresses);
   return up && claim.addresses.some((address) => had.has(address));
 }

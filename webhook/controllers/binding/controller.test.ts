@@ -165,6 +165,44 @@ describe("the binder, of a pod whose namespace is at its limit", () => {
   });
 });
 
+describe("the binder, of a pod whose request was changed after its review", () => {
+  /** What is told, and whether the pod is bound, where it was let in with these annotations instead of those that were reviewed. */
+  async function changedTo(annotations: Labels, over: Json = {}): Promise<[string, boolean]> {
+    await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
+    const object = pod("x", { annotations: IPS });
+    const made = applied(object, await send(world, "/mutate/pods", object));
+    await world.settle();
+    const server = { uid: "ux", resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" };
+    const metadata = made["metadata"] as Json;
+    const changed = { ...(metadata["annotations"] as Json), ...annotations };
+    const scheduled = {
+      ...{ ...made, ...over, spec: { ...(made["spec"] as Json), nodeName: "n" } },
+      metadata: { ...metadata, ...server, annotations: changed },
+    };
+    const { told } = await watched(world, scheduled);
+    const [claim] = await world.all("claim");
+    return [told.join(), claim?.record.binding?.node === "n"];
+  }
+
+  it("says so and does not bind it to what it does not ask for", async () => {
+    assert.deepEqual(await changedTo({ "berth.dev/ips": "10.20.0.99" }), [
+      "ClaimChanged: pod shop/x asks for 10.20.0.99 and was given 10.20.0.70 at its admission: its request was changed after berth was asked; write the request into the pod itself",
+      false,
+    ]);
+  });
+
+  it("binds it where it has what it asks for, may have any, or is up with what it was given", async () => {
+    assert.deepEqual(await changedTo({}), ["", true]);
+    const any = { "berth.dev/ips": "10.20.0.99", "berth.dev/fallback": "any" };
+    assert.deepEqual(await changedTo(any), ["", true]);
+    const status = {
+      ...{ phase: "Running", podIP: "10.20.0.70", podIPs: [{ ip: "10.20.0.70" }] },
+      conditions: [{ type: "Ready", status: "True" }],
+    };
+    assert.deepEqual(await changedTo({ "berth.dev/ips": "10.20.0.99" }, { status }), ["", true]);
+  });
+});
+
 describe("the binder, of a pod on a node that its claim's pool is not for", () => {
   const forZone = (zone: string) => ({
     ...DB_POOL,

@@ -215,6 +215,7 @@ class Binder implements Controller {
     const { context, inventory, watches } = this.#deps;
     const live = { inventory: inventory.live, pods: watches.pods };
     const settled = await settledClaim(this.#deps, pod, claim);
+    if (isRefusal(settled)) return this.#obstructed(key, pod, settled);
     let last = settled.record;
     const bound = await bind(context, settled, target, (seen) => {
       last = seen;

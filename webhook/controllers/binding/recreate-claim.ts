@@ -4,19 +4,22 @@ import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import {
   admissionAnswerOf,
   isSettled,
+  namesOthersItself,
   requestAsAnswered,
   settleAnswer,
 } from "../../../allocator/demand/admitted-pod.ts";
+import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
 import { allocateSlot } from "../../../allocator/demand/slots.ts";
 import type { Reserved } from "../../../allocator/lifecycle/allocation-request.ts";
 import { podMetadata, readObject } from "../../../allocator/manifest/kubernetes-object.ts";
-import { namespaceOf } from "../../../allocator/model/cluster-state.ts";
+import { bareNamespace, namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import { Client } from "../../../kube/api/client.ts";
 import { PODS } from "../../../kube/api/resource.ts";
 import { withUsablePools } from "../../admission/pool-access.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
+import { isUpWith } from "./bind-decision.ts";
 
 type Deps = Pick<ControllerDeps, "context" | "inventory" | "connection" | "access">;
 
@@ -52,19 +55,27 @@ export async function recreateClaim(
   return isRefusal(bound) ? bound : await settleAnswer(context, allocation, answer);
 }
 
-/** The claim with the pod's owner, request and retention: its review wrote nothing of them. */
+/**
+ * The claim with the pod's owner, request and retention: its review wrote nothing of them. A refusal where the pod asks itself for others than
+ * it was assigned: another webhook changed its request after its review, and no second review has refused that (invariant 7).
+ */
 export async function settledClaim(
   deps: Deps,
   pod: ObservedPod,
   claim: Stored<"claim">,
-): Promise<Stored<"claim">> {
+): Promise<Stored<"claim"> | Refusal> {
   const { context, inventory } = deps;
   const answer = admissionAnswerOf(pod.annotations);
   if (answer === undefined) return claim;
   const namespace = await namespaceOf(inventory.cached, pod.namespace);
   const of = { pod: { ...pod, generateName: "" }, namespace, answer };
   const allocation = await requestAsAnswered(context, inventory.cached, of);
-  if (allocation === undefined || isRefusal(allocation)) return claim;
+  if (isRefusal(allocation)) {
+    const own = ownReader(context)(pod.annotations, bareNamespace(pod.namespace));
+    const isOther = namesOthersItself(own.annotations, answer) && !isUpWith(claim.record, pod);
+    return isOther ? allocation : claim;
+  }
+  if (allocation === undefined) return claim;
   if (await isSettled(claim.record, allocation)) return claim;
   const made = await recreateClaim(deps, pod);
   return made?.kind === "reserved" ? made.claim : claim;
