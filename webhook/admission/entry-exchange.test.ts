@@ -15,10 +15,11 @@ function set(ips: string, spec: Json = {}): Json {
 }
 
 /** The set, whose pods all run. */
-async function running(): Promise<World> {
+async function running(first = 0): Promise<World> {
   const world = await openWorld({ pools: [DB_POOL] });
-  assert.equal(deniedAs(await send(world, "/validate/workloads", set(BEFORE))), "");
-  for (const name of ["mysql-0", "mysql-1", "mysql-2"]) {
+  const made = set(BEFORE, first === 0 ? {} : { ordinals: { start: first } });
+  assert.equal(deniedAs(await send(world, "/validate/workloads", made)), "");
+  for (const name of [0, 1, 2].map((n) => `mysql-${first + n}`)) {
     const seen = await world.realStore.get("claim", `shop/${name}`);
     assert.ok(seen);
     await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
@@ -65,6 +66,37 @@ describe("an edited list", () => {
       /^ADDRESS_TAKEN: mysql-2 waits for 10\.20\.0\.71, which mysql-1 has/,
     );
     assert.equal(await edited(world, set("10.20.0.71;10.20.0.70;10.20.0.80", kept)), "");
+  });
+
+  it("is judged by a partition that counts from the first ordinal, wherever that is", async () => {
+    await using world = await running(3);
+    const updateStrategy = { type: "RollingUpdate", rollingUpdate: { partition: 2 } };
+    const kept = { ordinals: { start: 3 }, updateStrategy };
+    assert.equal(await edited(world, set("10.20.0.71;10.20.0.70;10.20.0.80", kept)), "");
+    assert.match(
+      await edited(world, set("10.20.0.80;10.20.0.81;10.20.0.71", kept)),
+      /^ADDRESS_TAKEN: mysql-5 waits for 10\.20\.0\.71, which mysql-4 has/,
+    );
+  });
+
+  it("that is shifted is judged by which pods are replaced together, and those are created from the lowest ordinal on", async () => {
+    await using world = await running();
+    const said = async (ips: string, maxUnavailable: number | string) => {
+      const updateStrategy = { type: "RollingUpdate", rollingUpdate: { maxUnavailable } };
+      const words = await edited(world, set(ips, { updateStrategy }));
+      return words.slice(0, words.indexOf(","));
+    };
+    const waits = (name: string, address: string) => `ADDRESS_TAKEN: ${name} waits for ${address}`;
+    const [down, up] = ["10.20.0.71;10.20.0.72;10.20.0.80", "10.20.0.80;10.20.0.70;10.20.0.71"];
+    assert.equal(await said(down, 3), waits("mysql-0", "10.20.0.71"));
+    assert.equal(await said(up, 3), "");
+    for (const two of [2, "67%"]) {
+      assert.equal(await said(down, two), waits("mysql-1", "10.20.0.72"));
+      assert.equal(await said("10.20.0.71;10.20.0.80;10.20.0.72", two), "");
+      assert.equal(await said("10.20.0.70;10.20.0.80;10.20.0.71", two), "");
+      assert.equal(await said(up, two), waits("mysql-1", "10.20.0.70"));
+    }
+    assert.equal(await said(down, "10%"), "", "one at a time");
   });
 
   it("is refused a moment after its StatefulSet was made, too, whose claims are on their way", async () => {

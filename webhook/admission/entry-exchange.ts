@@ -12,11 +12,13 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
+import { shareOf } from "./rollout.ts";
 
 /** One pod of a workload whose claim is to have other addresses. */
 interface Move {
   /** Of the claim, which is the pod's where pods have ordinals. */
   readonly name: string;
+  /** Its place among the pods. `partition` counts by it, wherever ordinals begin. */
   readonly at: number;
   /** What its claim has. */
   readonly has: AddressEntry;
@@ -47,10 +49,10 @@ export async function neverEnds(
   before: EntriesBefore = new Map(),
 ): Promise<Refusal | undefined> {
   const moves = await movesOf(context, allocations, before);
-  const ordered = object.kind === "StatefulSet" ? rolloutOrder(object) : undefined;
+  const ordered = object.kind === "StatefulSet" ? rolloutOrder(object, allocations.length) : undefined;
   const first = ordered?.first ?? 0;
   const waits: Wait[] = [];
-  for (const move of moves.filter(({ at, allocation }) => (allocation.identity.ordinal ?? at) >= first)) {
+  for (const move of moves.filter(({ at }) => at >= first)) {
     for (const address of move.allocation.constraints.entry ?? []) {
       const holder = move.has.includes(address) ? undefined : holderOf(moves, address);
       if (holder !== undefined) waits.push({ move, address, holder });
@@ -106,26 +108,31 @@ function holderOf(moves: readonly Move[], address: Address): Move | undefined {
 }
 
 interface RolloutOrder {
-  /** Ordinals below it keep what they have. */
+  /** Places below it keep what they have. */
   readonly first: number;
   readonly ends: (wait: Wait) => boolean;
 }
 
 /**
- * A StatefulSet creates what is missing first, from the lowest ordinal on, and then updates from the highest one down, each
- * after the one before it is ready. With OnDelete a person chooses the order.
+ * A StatefulSet creates what is missing first, from the lowest ordinal on, and then updates from the highest one down: it deletes as many as
+ * may be unavailable, mostly one, and the next ones after these are ready again. With OnDelete a person chooses the order.
  */
-function rolloutOrder({ spec }: KubeObject): RolloutOrder {
+function rolloutOrder({ spec }: KubeObject, replicas: number): RolloutOrder {
   const strategy = spec.at("updateStrategy");
+  const rolling = strategy.at("rollingUpdate");
   const onDelete = strategy.text("type") === "OnDelete";
   const parallel = spec.text("podManagementPolicy") === "Parallel";
-  const first = onDelete ? 0 : strategy.at("rollingUpdate").count("partition", 0);
+  const first = onDelete ? 0 : rolling.count("partition", 0);
+  const atOnce = Math.max(1, shareOf(rolling.get("maxUnavailable") ?? 1, replicas, Math.floor));
+  const turnOf = ({ at }: Move) => Math.floor((replicas - 1 - at) / atOnce);
   const ends = ({ move, holder }: Wait) => {
     const [isThere, holderIsThere] = [!move.isDetached, !holder.isDetached];
     if (onDelete && isThere) return true;
-    if ((holder.allocation.identity.ordinal ?? holder.at) < first) return false;
-    if (isThere) return !holderIsThere || holder.at > move.at;
-    return !holderIsThere && (parallel || holder.at < move.at);
+    if (holder.at < first) return false;
+    const isCreatedBefore = holder.at < move.at;
+    if (!isThere) return !holderIsThere && (parallel || isCreatedBefore);
+    const [own, its] = [turnOf(move), turnOf(holder)];
+    return !holderIsThere || its < own || (its === own && isCreatedBefore);
   };
   return { first, ends };
 }

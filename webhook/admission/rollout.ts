@@ -79,14 +79,14 @@ function rolloutOf(object: KubeObject, replicas: number): Rollout {
   const surge = rolling.get("maxSurge") ?? (clones ? 0 : "25%");
   const unavailable = rolling.get("maxUnavailable") ?? (clones ? "20%" : "25%");
   return {
-    surge: recreates ? 0 : share(surge, replicas, Math.ceil),
-    unavailable: share(unavailable, replicas, Math.floor),
+    surge: recreates ? 0 : shareOf(surge, replicas, Math.ceil),
+    unavailable: shareOf(unavailable, replicas, Math.floor),
     endsByOne: !clones,
   };
 }
 
-/** A number, or a percentage of the replicas (apps/v1 RollingUpdateDeployment). */
-function share(value: unknown, replicas: number, round: (n: number) => number): number {
+/** A number, or a percentage of the replicas (apps/v1 RollingUpdateDeployment and RollingUpdateStatefulSetStrategy). */
+export function shareOf(value: unknown, replicas: number, round: (n: number) => number): number {
   if (typeof value === "number") return value;
   const percent = /^(\d{1,3})%$/.exec(String(value))?.[1];
   return percent === undefined ? 0 : round((Number(percent) * replicas) / 100);
