@@ -51,6 +51,16 @@ describe("what a pool does not do", () => {
       spec: { ranges: RANGES, blockSize: SIZE, nodeSelector: {}, podSelector: {} },
       is: /^pool lan selects every pod by spec\.podSelector, nodeSelector: \{\}, so it comes before the default/,
     },
+    {
+      what: "excludes all of its addresses",
+      spec: { ranges: [{ cidr: "10.20.0.0/24", gateway: "10.20.0.1", exclude: ["10.20.0.2-10.20.0.255"] }] },
+      is: /^pool lan has no IPv4 address to give: every one of its IPv4 ranges is excluded or a gateway; .*disabled: true/,
+    },
+    {
+      what: "excludes all of one family",
+      spec: { ranges: [...RANGES, { cidr: "fd00:20::/120", exclude: ["fd00:20::/120"] }] },
+      is: /^pool lan has no IPv6 address to give/,
+    },
   ])
     it(`is said, where it ${what}, and not again with each change`, async () => {
       await using world = await openWorld({});
@@ -60,11 +70,24 @@ describe("what a pool does not do", () => {
       assert.deepEqual(await reported(world, { ...spec, cooldown: "1m" }), []);
     });
 
+  it("is said of a cooldown that is longer than a day, and not again with another one", async () => {
+    await using world = await openWorld({});
+    const spec = { ranges: RANGES, cooldown: "24h" };
+    assert.deepEqual(await reported(world, spec), []);
+    assert.deepEqual(await reported(world, { ...spec, cooldown: "30h" }), [
+      "pool lan keeps each address from everybody for 30h after it was given back (spec.cooldown): pods that come and go may leave none free; 30s is the default",
+    ]);
+    assert.deepEqual(await reported(world, { ...spec, cooldown: "30h", priority: 1 }), []);
+    assert.deepEqual(await reported(world, { ...spec, cooldown: "30s" }), []);
+  });
+
   it("is not said of pools that say what they are for", async () => {
     await using world = await openWorld({});
     const selector = { matchLabels: { team: "bank" } };
     for (const spec of [
       { ranges: RANGES },
+      { ranges: [{ cidr: "10.20.0.0/24", exclude: ["10.20.0.0/24"] }], disabled: true },
+      { ranges: [{ cidr: "10.20.0.0/24", exclude: ["10.20.0.0-10.20.0.9"] }], reserved: ["10.20.0.0/24"] },
       { ranges: RANGES, networks: ["lan"], blockSize: {} },
       { ranges: RANGES, networks: ["lan"], authorization: "ServiceAccount" },
       { ranges: RANGES, networks: ["lan"], blockSize: SIZE },

@@ -8,13 +8,15 @@ import { bitsOf, FAMILIES, type Family } from "../../allocator/ip/address.ts";
 import { formatInterval, intersection } from "../../allocator/ip/ip-range.ts";
 import { excludeEachOther } from "../../allocator/planning/node-fit.ts";
 import { blockLength } from "../../allocator/pool/blocks.ts";
-import { type Pool, type PoolRecord, parseStoredPool } from "../../allocator/pool/pool.ts";
+import { capacity, type Pool, type PoolRecord, parseStoredPool } from "../../allocator/pool/pool.ts";
 import type { NodeUse } from "./admission-context.ts";
 
 /** A warning has 256 bytes. */
 const NAMED = 3;
 /** In mode crd a CiliumNode lists each address, and not more than 256 of a CIDR. */
 const LISTED_BITS = 8;
+/** Hardly a cache of neighbours or of names goes by an address for longer. */
+const LONG_COOLDOWN_MS = 86_400_000;
 const SELECTORS = ["namespaceSelector", "podSelector", "nodeSelector"] as const;
 
 interface PoolChange {
@@ -35,11 +37,31 @@ export function newWarnings(view: Blocks, change: PoolChange, nodeUse?: NodeUse)
   const all = (record: PoolRecord) => {
     const pool = parseStoredPool(record);
     if (isRefusal(pool)) return [];
-    if (pool.spec.nodeCIDRs === undefined) return warningsOf(view, change, pool);
-    return ofNodes(pool, nodeUse).map((words) => `pool ${pool.name} ${words}`);
+    const own = pool.spec.nodeCIDRs === undefined ? warningsOf(view, change, pool) : [];
+    const words = pool.spec.nodeCIDRs === undefined ? ofAddresses(pool) : ofNodes(pool, nodeUse);
+    return [...[...words, ...ofCooldown(pool)].map((one) => `pool ${pool.name} ${one}`), ...own];
   };
   const known = new Set(before === undefined ? [] : all(before));
   return all(now).filter((warning) => !known.has(warning));
+}
+
+/** One that is to give nothing for a while can be disabled, and keeps its ranges then. */
+function ofAddresses(pool: Pool): readonly string[] {
+  if (pool.disabled) return [];
+  return pool.families
+    .filter((family) => capacity(pool, family) === 0n)
+    .map(
+      (family) =>
+        `has no ${family} address to give: every one of its ${family} ranges is excluded or a gateway; change spec.ranges, or write disabled: true if that is meant`,
+    );
+}
+
+/** Mostly a wrong unit: pods that come and go use up whatever addresses there are. */
+function ofCooldown({ spec: { cooldown }, cooldownMs }: Pool): readonly string[] {
+  if (cooldownMs <= LONG_COOLDOWN_MS) return [];
+  return [
+    `keeps each address from everybody for ${cooldown} after it was given back (spec.cooldown): pods that come and go may leave none free; 30s is the default`,
+  ];
 }
 
 /** Of a pool for CIDRs of nodes: what it is for, and its size, are settled when it is made. */
