@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { RecordReader } from "../cache/reader.ts";
-import { type Address, parseAddress } from "../ip/address.ts";
+import { type Address, familyOf, fromNumber, parseAddress, toNumber } from "../ip/address.ts";
+import { intersection } from "../ip/ip-range.ts";
+import { endsOfRange } from "../ip/written-address.ts";
 
 /** What an address, a CIDR or a pool's name may consist of. */
 const WORDS = /[0-9a-z.:/-]+/g;
 const IPV4 = /\d{1,3}(?:\.\d{1,3}){3}/g;
 const LONGEST_ADDRESS = 45;
+/** What stands between the items of a list, be it JSON. */
+const BETWEEN_ITEMS = /[,;"'[\]{}]/;
 
 /**
  * Whether an address or a pool of Berth's occurs anywhere in a value that Berth cannot read. Lenient: what is wrongly found is
@@ -21,13 +25,35 @@ export function namesOwnIn(view: Pick<RecordReader, "pools" | "poolOf">, value: 
 }
 
 /** The first address of Berth's that occurs in such a value. */
-export function ownAddressIn(view: Pick<RecordReader, "poolOf">, value: string): Address | undefined {
+export function ownAddressIn(
+  view: Pick<RecordReader, "pools" | "poolOf">,
+  value: string,
+): Address | undefined {
   const addresses = [...value.matchAll(IPV4)].map(([one]) => one.replace(/\b0+(?=\d)/g, ""));
   for (const one of [...wordsIn(value), ...addresses]) {
     const address = one.length > LONGEST_ADDRESS ? undefined : parseAddress(one);
     if (address !== undefined && view.poolOf(address) !== undefined) return address;
   }
+  return ownBetween(view, value);
+}
+
+/** The same of a range, of which it may have neither end. */
+function ownBetween(view: Pick<RecordReader, "pools">, value: string): Address | undefined {
+  for (const text of new Set(value.split(BETWEEN_ITEMS))) {
+    const ends = endsOfRange(text.trim());
+    const found = ends && firstBetween(view, ...ends);
+    if (found !== undefined) return found;
+  }
   return undefined;
+}
+
+function firstBetween(view: Pick<RecordReader, "pools">, from: Address, to: Address): Address | undefined {
+  const family = familyOf(from);
+  if (family !== familyOf(to)) return undefined;
+  const range = { first: toNumber(from), last: toNumber(to) };
+  const own = view.pools().flatMap(({ ranges }) => ranges.filter((one) => one.family === family));
+  const [shared] = own.flatMap((one) => intersection(one, range) ?? []);
+  return shared && fromNumber(shared.first, family);
 }
 
 function wordsIn(value: string): ReadonlySet<string> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses that stand where the name of a pool is meant: as such a name they would mean no address, or any.
 
-import { parseAddress, parseCidr } from "./address.ts";
+import { type Address, parseAddress, parseCidr } from "./address.ts";
 
 export interface WrittenAddress {
   /** In words, with its article. */
@@ -29,13 +29,19 @@ export function writtenAddress(text: string): WrittenAddress | undefined {
 
 /** A range of addresses; its end may be the last number alone. Undefined: it is none. */
 export function writtenRange(text: string): WrittenAddress | undefined {
+  const [from, to] = endsOfRange(text) ?? [];
+  return to && { is: "a range of addresses", asIps: `${from}-${to}` };
+}
+
+/** Of a range that is written so, the first address and the last. */
+export function endsOfRange(text: string): readonly [Address, Address] | undefined {
   if (text.length > LONGEST) return undefined;
   const [first = "", end = "", ...more] = text.split(BETWEEN, 3);
   const from = parseAddress(first);
   if (from === undefined || more.length > 0) return undefined;
   const isNumber = /^\d{1,3}$/.test(end) && from.includes(".");
   const to = parseAddress(isNumber ? `${from.slice(0, from.lastIndexOf(".") + 1)}${end}` : end);
-  return to && { is: "a range of addresses", asIps: `${from}-${to}` };
+  return to && [from, to];
 }
 
 function withPrefix(text: string): WrittenAddress {

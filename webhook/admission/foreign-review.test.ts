@@ -101,7 +101,7 @@ describe("a request to another system", () => {
     const asked = async (key: string, value: string) =>
       await mutate(review(pod("a", { annotations: { [key]: value } })), new AbortController().signal);
     for (const key of ["ovn.kubernetes.io/ip_pool", "ipam.antrea.io/ippools", "ipam.cilium.io/ip-pool"]) {
-      for (const own of ["10.20.0.70-10.20.0.72", "10.20.0.70/24", "010.20.0.70"])
+      for (const own of ["10.20.0.70-10.20.0.72", "10.19.0.1-10.21.0.1", "10.20.0.70/24", "010.20.0.70"])
         assert.match(deniedAs(await asked(key, own)) ?? "", /no name of a pool/, `${key}: ${own}`);
       assert.equal((await asked(key, "172.31.0.70-172.31.0.72")).allowed, true, key);
     }

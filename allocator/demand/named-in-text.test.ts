@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { poolRecord, viewOf } from "../../test/support/fixtures.ts";
+import { ownAddressIn } from "./named-in-text.ts";
+
+const VIEW = viewOf({ pools: [poolRecord("db", "10.20.0.0/24"), poolRecord("six", "fd00:20::/120")] });
+
+describe("a range in another system's words", () => {
+  for (const [text, found] of [
+    ["10.19.0.1-10.21.0.1", "10.20.0.1"],
+    ["10.19.0.1..10.21.0.1", "10.20.0.1"],
+    ['["10.9.0.7", "10.19.0.1 - 10.21.0.1"]', "10.20.0.1"],
+    ["10.9.0.7;10.19.255.9-10.20.0.3", "10.20.0.3"],
+    ["fd00:1f::1..fd00:21::1", "fd00:20::1"],
+    ["10.19.0.1-10.19.255.255", undefined],
+    ["10.21.0.1-10.19.0.1", undefined],
+    ["10.19.0.1-fd00:21::1", undefined],
+    ["my-pool", undefined],
+  ] as const)
+    it(`${text} has ${found ?? "no address"} of Berth's`, () =>
+      assert.equal(ownAddressIn(VIEW, text), found));
+});
