@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ReservedOrdinals } from "../model/ordinals.ts";
+import { ORDINAL_DIGITS, type ReservedOrdinals } from "../model/ordinals.ts";
 import { groupOf } from "../model/workload-kinds.ts";
 import type { Fields } from "./fields.ts";
 
 const FIELD = "reserveOrdinals";
 /** "7", or "3-5" for all from 3 to 5. */
-const HOLE = /^(\d{1,10})(?:-(\d{1,10}))?$/;
+const HOLE = new RegExp(`^(${ORDINAL_DIGITS})(?:-(${ORDINAL_DIGITS}))?$`);
 
 interface Workload {
   readonly apiVersion: string;

@@ -2,6 +2,7 @@
 
 import type { Labels } from "../base/ports.ts";
 import type { Identity } from "./claim.ts";
+import { ordinalInName, parseOrdinal } from "./ordinals.ts";
 import { groupOf, isFollowed, isSameGroup } from "./workload-kinds.ts";
 
 /** The controller of a pod, as the pod says. */
@@ -44,8 +45,6 @@ const HASH_LABEL = "pod-template-hash";
 /** On the pods and ReplicaSets of Argo Rollouts. */
 const ROLLOUT_HASH_LABEL = "rollouts-pod-template-hash";
 export const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
-/** Kubernetes counts in an int32; `ordinals.start` may be that high. */
-const LAST_INDEX = 2_147_483_647;
 /** What of a pod's labels and annotations `identityOf` reads. */
 export const IDENTITY_LABELS: readonly string[] = [HASH_LABEL, ROLLOUT_HASH_LABEL, COMPLETION_INDEX];
 export const IDENTITY_ANNOTATIONS: readonly string[] = [COMPLETION_INDEX];
@@ -60,7 +59,7 @@ export function identityOf(pod: PodMetadata): PodIdentity {
       if (pod.name === "") break;
       return { kind: "named", claim: pod.name, identity: { ...base, kind: "CloneSet", name: owner.name } };
     case "Job batch": {
-      const index = toIndex(pod.annotations[COMPLETION_INDEX] ?? pod.labels[COMPLETION_INDEX]);
+      const index = parseOrdinal(pod.annotations[COMPLETION_INDEX] ?? pod.labels[COMPLETION_INDEX] ?? "");
       if (index === undefined) break;
       const identity = { ...base, kind: "Job", name: owner.name, ordinal: index };
       return { kind: "named", claim: `${owner.name}-${index}`, identity, byToken: true };
@@ -89,9 +88,8 @@ function ofStatefulSet(
   pod: PodMetadata,
   { apiVersion, uid, name }: Required<PodMetadata>["owner"],
 ): PodIdentity {
-  const suffix = pod.name.startsWith(`${name}-`) ? pod.name.slice(name.length + 1) : undefined;
-  const ordinal = toIndex(suffix);
-  if (ordinal === undefined || pod.name !== `${name}-${ordinal}`) return ofBarePod(pod);
+  const { workload, ordinal } = ordinalInName(pod.name) ?? {};
+  if (ordinal === undefined || workload !== name) return ofBarePod(pod);
   if (!isFollowed(apiVersion, "StatefulSet"))
     return { kind: "named", claim: pod.name, identity: podIdentity(pod.name), ordinal };
   return {
@@ -124,11 +122,6 @@ function podIdentity(name: string): Identity {
 function ofBarePod(pod: PodMetadata): PodIdentity {
   const identity = podIdentity(pod.name === "" ? pod.generateName : pod.name);
   return pod.name === "" ? { kind: "anonymous", identity } : { kind: "named", claim: pod.name, identity };
-}
-
-function toIndex(text = ""): number | undefined {
-  const index = /^\d{1,10}$/.test(text) ? Number(text) : LAST_INDEX + 1;
-  return index > LAST_INDEX ? undefined : index;
 }
 
 function withoutHash(replicaSet: string, hash = ""): string | undefined {

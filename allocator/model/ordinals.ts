@@ -1,5 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ordinals a StatefulSet has pods of.
+// Which ordinals a StatefulSet has pods of, and how they are written.
+
+/** Kubernetes counts in an int32; `ordinals.start` may be that high. */
+const LAST_ORDINAL = 2_147_483_647;
+/** As a part of regular expressions: an ordinal, or a number that may be higher. No more of a text is read, whose length is a tenant's. */
+export const ORDINAL_DIGITS = String.raw`\d{1,10}`;
+const ORDINAL = new RegExp(`^${ORDINAL_DIGITS}$`);
+
+/** Undefined: it is none, or higher than any. */
+export function parseOrdinal(text: string): number | undefined {
+  const ordinal = ORDINAL.test(text) ? Number(text) : LAST_ORDINAL + 1;
+  return ordinal > LAST_ORDINAL ? undefined : ordinal;
+}
+
+/** Whose pod is called so, and which one: `mysql-0`. Undefined: the name ends with no ordinal, or not as a StatefulSet writes it. */
+export function ordinalInName(
+  name: string,
+): { readonly workload: string; readonly ordinal: number } | undefined {
+  const at = name.lastIndexOf("-");
+  const [workload, suffix] = [name.slice(0, Math.max(at, 0)), name.slice(at + 1)];
+  const ordinal = parseOrdinal(suffix);
+  return workload === "" || ordinal === undefined || suffix !== String(ordinal)
+    ? undefined
+    : { workload, ordinal };
+}
 
 /** Ordinals from `from` to `to`, of which OpenKruise's StatefulSet makes no pods. */
 export interface ReservedOrdinals {

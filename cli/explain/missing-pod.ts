@@ -2,13 +2,11 @@
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
+import { ordinalInName } from "../../allocator/model/ordinals.ts";
 import type { Backend } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 
 type Known = Pick<Backend, "place" | "store" | "claims"> & { readonly world: Pick<ClusterState, "workload"> };
-
-/** What a StatefulSet calls its pods. */
-const OF_ORDINAL = /^(.+)-(0|[1-9][0-9]{0,9})$/;
 
 /** Of a pod that is not there, in words. Nobody needs to apply pods to a data folder, and etcd has none: their claims are there all the same. */
 export async function missingPod(backend: Known, pod: ClaimKey): Promise<string> {
@@ -20,11 +18,11 @@ export async function missingPod(backend: Known, pod: ClaimKey): Promise<string>
 
 /** Why a pod that a StatefulSet wants is not made, its events say. */
 async function setWords({ world }: Known, { namespace, name }: ClaimKey): Promise<string> {
-  const [, set = "", ordinal] = OF_ORDINAL.exec(name) ?? [];
-  if (ordinal === undefined) return "";
+  const { workload: set, ordinal } = ordinalInName(name) ?? {};
+  if (set === undefined || ordinal === undefined) return "";
   const ref = { apiVersion: "apps/v1", kind: "StatefulSet", namespace, name: set };
   const found = await ifAllowed(() => world.workload(ref));
-  if (typeof found !== "object" || neededBy(found, { ordinal: Number(ordinal) }) !== "needed") return "";
+  if (typeof found !== "object" || neededBy(found, { ordinal }) !== "needed") return "";
   return `, which StatefulSet ${namespace}/${set} wants: why it has none yet, kubectl describe statefulset ${set} -n ${namespace} says`;
 }
 
