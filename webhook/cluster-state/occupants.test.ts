@@ -113,6 +113,19 @@ describe("what others have of pools", () => {
     assert.deepEqual(reported(), ["10.0.0.60 pod shop/b"]);
   });
 
+  it("of an address that several pods have stays that of one which is left, whichever goes", () => {
+    const { watches, reported } = world();
+    for (const name of ["a", "b", "c"]) watches.pods.put(`shop/${name}`, podSeen(name, "10.0.0.60"));
+    watches.pods.put("shop/c", podSeen("c", "10.0.0.60", { ended: true }));
+    const [left = ""] = reported();
+    const [gone, last] = left.endsWith("/a") ? ["a", "b"] : ["b", "a"];
+    assert.match(left, /^10\.0\.0\.60 pod shop\/[ab]$/);
+    watches.pods.put(`shop/${gone}`, undefined);
+    assert.deepEqual(reported(), [`10.0.0.60 pod shop/${last}`]);
+    watches.pods.put(`shop/${last}`, podSeen(last, "10.0.0.61"));
+    assert.deepEqual(reported(), [`10.0.0.61 pod shop/${last}`]);
+  });
+
   it("of a node's address stays that of the node whatever a pod says, and is the pod's once the Node is gone", () => {
     for (const order of [
       ["node", "pod"],

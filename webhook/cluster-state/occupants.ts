@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which addresses of pools nodes and other CNIs' pods have (ADR 0026), from the watches.
 
+import { isDeepStrictEqual } from "node:util";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import { type Address, parseAddress } from "../../allocator/ip/address.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
@@ -70,12 +71,16 @@ function listed(addresses: string | undefined): Address[] {
 export function followOccupants(watches: Watches, cache: Known): () => void {
   // whoever writes a pod's status may name a node's address in it, and let go of that
   const isNodes = (address: Address) => cache.occupants().get(address)?.kind === "node";
+  const ofSeveral = new Set<Address>(); // that two pods or more had: who is left of them is looked for when one lets go
   const enter = (entries: Iterable<Occupied>) => {
-    for (const [address, occupant] of entries)
-      if (cache.poolOf(address) !== undefined && (occupant.kind === "node" || !isNodes(address)))
-        cache.occupy(address, occupant);
+    for (const [address, occupant] of entries) {
+      if (cache.poolOf(address) === undefined || (occupant.kind !== "node" && isNodes(address))) continue;
+      const before = cache.occupants().get(address);
+      if (before?.kind === "pod" && !isDeepStrictEqual(before, occupant)) ofSeveral.add(address);
+      cache.occupy(address, occupant);
+    }
   };
-  /** To whoever else has what a node had. */
+  /** To whoever else has what one had. */
   const pass = (address: Address) => {
     enter(nodesWith(watches.nodes, address));
     if (!isNodes(address)) enter(podsWith(watches.pods, cache, address));
@@ -85,7 +90,7 @@ export function followOccupants(watches: Watches, cache: Known): () => void {
       const { kind: of, namespace = "", name = "" } = cache.occupants().get(address) ?? {};
       if (of !== kind || key !== (namespace === "" ? name : `${namespace}/${name}`)) continue;
       cache.vacate(address);
-      if (kind === "node") pass(address);
+      if (ofSeveral.delete(address) || kind === "node") pass(address);
     }
   };
   const ends = [
