@@ -131,7 +131,7 @@ export function objectOf(json: Json): KubeObject {
 /** Most reads are answered at once: they are many, and the few that take long meet everything all the same. */
 const SLOW_SHARE = 0.25;
 
-/** The cluster as one process has it. */
+/** The cluster as one process has it; without `admittedWith`, as on one host: the review that keeps a pod has named it in its hold before. */
 export class RemoteCluster implements ClusterState, ObjectStore {
   readonly onChange: (handler: ObjectHandler) => () => void;
   readonly #cluster: Cluster;
