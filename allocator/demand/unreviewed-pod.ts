@@ -7,6 +7,7 @@ import type { OwnReader } from "../manifest/pod-claim.ts";
 import { requestsAddress } from "../model/address-request.ts";
 import { type Claim, type ClaimRequest, claimKey } from "../model/claim.ts";
 import { bareNamespace, type ClusterState } from "../model/cluster-state.ts";
+import type { ClaimPlace } from "../model/container-claim.ts";
 import { identityOf, type PodMetadata } from "../model/identity.ts";
 import { FIRST_INTERFACE, formatAddresses, formatHolding, placesOf } from "../model/interfaces.ts";
 import { ofOtherPools } from "../planning/named-addresses.ts";
@@ -16,7 +17,7 @@ import { allocationFor, workloadFor } from "./pod-allocation.ts";
 
 /** What decides whether a claim is what a pod asks for. */
 interface Knowledge {
-  readonly view: Pick<RecordReader, "poolOf">;
+  readonly view: Pick<RecordReader, "poolOf"> & ClaimPlace;
   readonly own: OwnReader;
   readonly inventory: Pick<ClusterState, "workload">;
 }
@@ -45,7 +46,7 @@ export async function asksForOtherThan(
   if (isRefusal(allocation)) return allocation;
   // of a list that pods share it may have any entry
   const asked = allocation.requests.map((one) => otherwise(view, claim, one.request));
-  return asked.every((words) => words.length > 0) ? isOther(claim, pod, asked.flat()) : undefined;
+  return asked.every((words) => words.length > 0) ? isOther(claim, pod, asked.flat(), view) : undefined;
 }
 
 /** What is asked for, in words; none, if the claim is that. */
@@ -69,11 +70,17 @@ function poolWords({ pools, interfacePools = {} }: ClaimRequest): readonly strin
   ];
 }
 
-function isOther(claim: Claim, { namespace, name }: PodMetadata, asked: readonly string[]): Refusal {
+function isOther(
+  claim: Claim,
+  { namespace, name }: PodMetadata,
+  asked: readonly string[],
+  { ofContainers }: ClaimPlace,
+): Refusal {
   const key = claimKey(claim);
-  return refuse(
-    "CLAIM_CHANGED",
-    `claim ${key}, which is kept for pods of this name, holds ${formatHolding(claim).join(", ")}, and pod ${namespace}/${name}, which no review has seen, asks for ${asked.join(" or ")}; delete the pod and create it again, so that it is reviewed, or ask for what the claim holds`,
-    { claim: key, pod: name, address: claim.addresses.join(",") },
-  );
+  const [holds, wants] = [formatHolding(claim).join(", "), asked.join(" or ")];
+  const words =
+    ofContainers === true // whose containers nobody reviews
+      ? `claim ${key}, which is kept for containers of this name, holds ${holds}, and this one asks for ${wants}; ask for what the claim holds, or give the claim back: berthctl release ${key}`
+      : `claim ${key}, which is kept for pods of this name, holds ${holds}, and pod ${namespace}/${name}, which no review has seen, asks for ${wants}; delete the pod and create it again, so that it is reviewed, or ask for what the claim holds`;
+  return refuse("CLAIM_CHANGED", words, { claim: key, pod: name, address: claim.addresses.join(",") });
 }

@@ -12,9 +12,10 @@ import type { Store, Stored } from "../../allocator/store/store.ts";
 import { apiVersionOf } from "../../kube/api/resource.ts";
 import { IP_CLAIM } from "../apply/kinds.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
-import { reportError } from "../apply/report.ts";
+import { reportError, reportWarning } from "../apply/report.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
+import { formerUse } from "../backend/container-words.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
@@ -48,7 +49,8 @@ export async function handOver(commandContext: CommandContext, wanted: HandOver)
   return await withCluster(io, cluster, (backend) => untilMoved(io, backend, wanted, mover(backend, io)));
 }
 
-async function untilMoved(
+/** Once the backend is there. */
+export async function untilMoved(
   io: CommandContext["io"],
   backend: Backend,
   wanted: HandOver,
@@ -100,12 +102,20 @@ async function tell(
     const words = `takes over from ipclaim/${claimKey(from)}, which is released`;
     io.stdout.write(`ipclaim/${successor.key} ${words}${dry}   ${holdings}\n`);
     const old = { ...successor.record, name: from.name };
+    warnOfUse(io, old, backend);
     return warnOfPods(io, old, await podsWithout(old, backend), successor.key);
   }
   const { key, record } = step.seen;
   const successor = `${titleOf(step.subject)} created${dry}   ${holdings}`;
   io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
+  warnOfUse(io, record, backend);
   warnOfPods(io, record, await podsWithout(record, backend), claimKey(step.subject));
+}
+
+/** Of a container that no host knows. */
+function warnOfUse(io: CommandContext["io"], claim: Claim, { place }: Backend): void {
+  const stillUsed = formerUse(claim, place);
+  if (stillUsed !== undefined) reportWarning(io, stillUsed);
 }
 
 async function contextFor(

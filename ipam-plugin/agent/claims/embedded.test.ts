@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isRefusal } from "../../../allocator/base/errors.ts";
+import { noopLogger } from "../../../allocator/base/ports.ts";
+import { RecordCache } from "../../../allocator/cache/cache.ts";
 import { reserve } from "../../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import {
@@ -111,6 +113,19 @@ describe("Claims", () => {
     const got = await assignedClaim(claims, asking("10.20.0.70"));
     assert.deepEqual([got.claim, got.addresses.length], ["shop/a", 1]);
     assert.equal((await assignedClaim(claims, asking("10.20.0.99"))).claim, "shop/a", "it has it already");
+  });
+
+  it("says to the same of a container, whom nobody reviews, what helps there", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    const view = new RecordCache(noopLogger, { ofContainers: true });
+    for await (const stored of world.realStore.list("pool")) view.apply("pool", { type: "put", stored });
+    const options = optionsOf(world);
+    const claims = new EmbeddedClaims({ ...options, context: { ...options.context, view } });
+    assert.equal(
+      await refused(claims, ask("a", { annotations: { "berth.dev/ips": "10.20.0.99" } })),
+      "CLAIM_CHANGED: claim shop/a, which is kept for containers of this name, holds 10.20.0.70, and this one asks for 10.20.0.99; ask for what the claim holds, or give the claim back: berthctl release shop/a",
+    );
   });
 
   it("gives a pod of a list, of which nobody has kept the pod, the claim of its ordinal", async () => {
