@@ -24,7 +24,9 @@ import {
   type Resource,
 } from "../../kube/api/resource.ts";
 import { LiveObjects } from "../../webhook/cluster-state/live-objects.ts";
+import { PodsByToken } from "../../webhook/cluster-state/pods-by-token.ts";
 import type { Objects } from "./backend.ts";
+import { ifAllowed } from "./if-allowed.ts";
 
 const PAGE_SIZE = 500;
 
@@ -37,10 +39,13 @@ const RESOURCES: readonly Resource[] = [
 export class ClusterObjects implements Objects {
   readonly #connection: Connection;
   readonly #live: LiveObjects;
+  readonly #waiting: PodsByToken;
 
   constructor(connection: Connection) {
+    const live = new LiveObjects(connection);
     this.#connection = connection;
-    this.#live = new LiveObjects(connection);
+    this.#live = live;
+    this.#waiting = new PodsByToken((namespace) => live.waitingByToken(namespace));
   }
 
   async object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined> {
@@ -76,6 +81,11 @@ export class ClusterObjects implements Objects {
 
   async pod(namespace: string, name: string): Promise<PodState | undefined> {
     return await this.#live.pod(namespace, name);
+  }
+
+  /** None for who may not list pods: then only time says that one does not come. */
+  async admittedWith(namespace: string, token: string): Promise<PodState | undefined> {
+    return await ifAllowed(() => this.#waiting.find(namespace, token));
   }
 
   async workload(ref: WorkloadRef): Promise<WorkloadAnswer> {
