@@ -18,6 +18,7 @@ import type { Backend } from "./backend.ts";
 import { ClusterObjects } from "./cluster-objects.ts";
 import { releaseInCluster } from "./cluster-release.ts";
 import { type KubeConfig, loadKubeConfig, namespaceOf } from "./kubeconfig.ts";
+import { adviceOnUnreached } from "./unreached-webhook.ts";
 import { usesInCluster } from "./uses-in-cluster.ts";
 
 /** A cluster, and the line to its API server for what the port has no verb for. */
@@ -101,6 +102,8 @@ function adviceFor({ code, message, details }: BerthError, config: KubeConfig): 
   }
   const denial = parseDenial(message);
   if (denial !== undefined) return denial;
+  const unreached = adviceOnUnreached(message);
+  if (unreached !== undefined) return unreached;
   if (status === "403" && code === "STORE_READ_ONLY") {
     const said = `${message.replace(/; check roles$/, "")}${OF_THE_CLUSTER.test(message) ? IN_A_NAMESPACE : ""}`;
     return `${said}; ask for a role that allows it, or choose another user with --context`;

@@ -290,6 +290,27 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         });
       });
 
+      it("says that Berth's webhook cannot be reached, and what to do", async () => {
+        const rule = { operations: ["CREATE"], apiGroups: ["berth.dev"], apiVersions: ["*"] };
+        const webhook = {
+          name: "claims.berth.dev",
+          clientConfig: { service: { namespace: "berth-system", name: "berth-webhook" } },
+          rules: [{ ...rule, resources: ["ipclaims"] }],
+          sideEffects: "None",
+          admissionReviewVersions: ["v1"],
+          matchConditions: [{ name: "away", expression: "object.metadata.name == 'away'" }],
+        };
+        await new Client(cluster.connection, WEBHOOKS).create({ name: "away" }, { webhooks: [webhook] });
+        const failed = await eventually("the webhook to be in force", async () => {
+          const tried = await cluster.call("reserve", "away", "--pool", "db", "--dry-run");
+          return tried.code === 2 ? tried : undefined;
+        });
+        assert.match(
+          failed.stderr,
+          /^Error: Berth's webhook, .*: service "berth-webhook" not found; .* kubectl get pods -n berth-system -l [a-z./]+=berth, and say the same again when it is ready\n$/,
+        );
+      });
+
       it("passes on what admission warns of", async () => {
         await enforce("no-odd", "object.metadata.name != 'odd'", "Warn");
         const words = `Validation failed for ValidatingAdmissionPolicy 'no-odd' with binding 'no-odd': not this one`;
