@@ -7,15 +7,15 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   REQUEST_INVALID:
     "Correct the annotation or field that the message names. `berthctl explain -f FILE` says what Berth makes of a file before it is applied.",
   ADDRESS_OUTSIDE:
-    "Ask for an address of a pool: `berthctl get pools` (in a cluster `kubectl get ippools`) lists them. Or have the range added to a pool.",
+    "Ask for an address of a pool: `berthctl get pools` (in a cluster `kubectl get ippools.berth.dev`) lists them. Or have the range added to a pool.",
   ADDRESS_EXCLUDED: "Ask for another address; the message names free ones nearby.",
   ADDRESS_TAKEN:
     "Ask for a free address, as the message proposes. Or, if nobody needs the holder's claim any more, do what the message says and then `berthctl release NAMESPACE/NAME`: a claim that is released while its pod or workload is there is made again. `berthctl who ADDRESS` says who has the address and why. An address that is cooling down is free when its pool's `cooldown` is over; the message says when that is.",
   POOL_UNKNOWN: "Correct the name (`berthctl get pools` lists the pools), or create the pool first.",
   POOL_DISABLED:
-    'Name another pool, or set `disabled: false` on this one: `kubectl patch ippool NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
+    'Name another pool, or set `disabled: false` on this one: `kubectl patch ippools.berth.dev NAME --type merge -p \'{"spec":{"disabled":false}}\'`. Addresses that it gave before stay where they are.',
   POOL_FORBIDDEN:
-    "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippool NAME -o yaml`), or ask the pool's administrator. An address of a pool that stands in a network's `ranges` or `addresses` is given by the pool alone: take it out of the network's configuration, or name the networks that the pool serves in its `spec.networks`.",
+    "Name a pool that is open to the pod. Or label the namespace or pod as the pool's selectors want (`kubectl get ippools.berth.dev NAME -o yaml`), or ask the pool's administrator. An address of a pool that stands in a network's `ranges` or `addresses` is given by the pool alone: take it out of the network's configuration, or name the networks that the pool serves in its `spec.networks`.",
   NODE_MISMATCH:
     "Change the pod's `nodeName`, `nodeSelector` or required node affinity so that it may run where the pool's `nodeSelector` says, or name a pool of its own nodes. An address that is kept for the pod and is of the other nodes is given back by `berthctl release NAMESPACE/NAME`; then the pod gets one where it runs. If the words say that no node is of both pools, the pod's IPv4 and IPv6 addresses are routed to different nodes: name addresses of one zone.",
   POOL_EXHAUSTED:
@@ -23,7 +23,7 @@ export const REMEDIES: Readonly<Record<RefusalCode | FaultCode, string>> = {
   BLOCKS_EXHAUSTED:
     "Wait: a controller gives the node another block as soon as one is free, and the pod is started again by itself. If it stays so, the pool is too small for its nodes, or its blocks are too large (docs/blocks.md): end pods, or add a range. `kubectl get ipblocks` says which node has how many blocks, and how many addresses of them are in use.",
   POOL_INVALID:
-    "Correct the field that the message names, and apply the pool again (`kubectl explain ippool.spec` describes each field).",
+    "Correct the field that the message names, and apply the pool again (`kubectl explain ippools.spec --api-version=berth.dev/v1alpha1` describes each field).",
   POOL_OVERLAPS:
     "Change `cidr`, `from`, `to` or `exclude` of one of the two pools: an address belongs to one pool at most, and so does a block. If nodes still have blocks there, wait until they are gone (`kubectl get ipblocks`). A pool that stands over another one may always be disabled (`disabled: true`), and deleted once nothing of it is in use.",
   POOL_IN_USE:

@@ -17,7 +17,7 @@ interface BlockShare {
 const NONE: BlockShare = { how: "", next: "" };
 /** Which pool that is, not everybody is to know who asks for an address. */
 const OF_OTHERS =
-  "nodes have blocks of another pool in its ranges (kubectl get ippools,ipblocks says of which): disable one of the two, and delete it once nothing of it is in use; ";
+  "nodes have blocks of another pool in its ranges (kubectl get ippools.berth.dev,ipblocks says of which): disable one of the two, and delete it once nothing of it is in use; ";
 
 export function shareOfBlocks(view: RecordReader, pools: readonly Pool[], family: Family): BlockShare {
   const owned = new IntervalSet();

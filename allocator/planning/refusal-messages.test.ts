@@ -175,7 +175,7 @@ describe("the other refusals", () => {
     assert.match(reported(0, cooling), /1 is in blocks of nodes, whose pods use 0; wait some minutes/);
     assert.equal(
       reported(undefined, full, "fix"),
-      `${start("fix", one)}nodes have blocks of another pool in its ranges (kubectl get ippools,ipblocks says of which): disable one of the two, and delete it once nothing of it is in use; ${last}`,
+      `${start("fix", one)}nodes have blocks of another pool in its ranges (kubectl get ippools.berth.dev,ipblocks says of which): disable one of the two, and delete it once nothing of it is in use; ${last}`,
     );
   });
 
