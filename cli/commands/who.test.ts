@@ -66,6 +66,19 @@ describe("berthctl who", () => {
     assert.match(stdout, / 10\.20\.0\.70@eth0, 10\.20\.0\.71@net1, 02:00:00:00:00:51@net1 /);
   });
 
+  it("tells of a retained address who had it last", async (t) => {
+    const status = { attachment: attachmentOf("mysql-0", { detached: true }) };
+    const kept = { ...claim, status, retained: { since: Date.UTC(2026, 0, 2), because: "scaled" } } as const;
+    const data = await Folder.of(t, {
+      pools: [DB_POOL],
+      claims: [kept],
+      reservations: reservationsOf(kept),
+    });
+    const { stdout } = await data.call("who", "10.20.0.70");
+    assert.match(stdout, /^ {2}last pod +shop\/mysql-0 .*\n {2}last node +node-a\n {2}from +2026-01-01T/m);
+    assert.doesNotMatch(stdout, /^ {2}(?:pod|node|since) /m);
+  });
+
   it("tells until when an address waits for its pod", async (t) => {
     const held = claimRecord({ binding: bindingTo("mysql-0", ""), admittedAt: Date.UTC(2026, 0, 1) });
     const data = await Folder.of(t, {

@@ -33,6 +33,7 @@ const SENTENCES: { readonly [S in AddressState]: string } = {
 /** For people: a sentence, then what is known, a line each. */
 export function describeAddress(report: AddressReport): string {
   const { address, mac, state, pool, claim, identity, phase, block, pod, node, since, coolingUntil } = report;
+  const was = phase === "Retained" ? "last " : ""; // nobody has it now
   const known: readonly (readonly [string, string | undefined])[] = [
     ["kept as", mac && address],
     ["pool", pool],
@@ -52,9 +53,9 @@ export function describeAddress(report: AddressReport): string {
         `${report.unreported}; it is not reported whether the pod has it: see ip address in the pod`,
     ],
     ["block", block],
-    ["pod", pod === undefined && report.used === false ? "none says that it has it" : podWords(pod)],
-    [report.container === undefined ? "node" : "host", node],
-    ["since", since],
+    [`${was}pod`, pod === undefined && report.used === false ? "none says that it has it" : podWords(pod)],
+    [`${was}${report.container === undefined ? "node" : "host"}`, node],
+    [was === "" ? "since" : "from", since],
     ["cooling until", coolingUntil],
     ["held until", report.heldUntil && `${report.heldUntil}, unless its pod comes`],
     ["retained until", report.retainedSince && retainedWords(report)],

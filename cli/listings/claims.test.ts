@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
-import { addr, attachmentOf, claimRecord } from "../../test/support/fixtures.ts";
+import { addr, attachmentOf, bindingTo, claimRecord } from "../../test/support/fixtures.ts";
 import type { Backend } from "../backend/backend.ts";
 import { claims } from "./claims.ts";
 
@@ -14,6 +14,14 @@ const identity = { kind: "Pod", apiVersion: "v1", name };
 const attachment = attachmentOf(name, { containerID });
 
 async function identitiesOf(place: Backend["place"], ...all: readonly Claim[]): Promise<readonly string[]> {
+  return (await rowsOf(place, all)).map((row) => row["IDENTITY"] ?? "");
+}
+
+/** Each row: title of a column -> what is in it. */
+async function rowsOf(
+  place: Backend["place"],
+  all: readonly Claim[],
+): Promise<readonly Readonly<Record<string, string>>[]> {
   const backend = { place, node: "", claims: async () => all.map((record) => ({ record, createdAt: 0 })) };
   const query = { format: "table", namespace: "default", name: undefined } as const;
   let text = "";
@@ -21,8 +29,10 @@ async function identitiesOf(place: Backend["place"], ...all: readonly Claim[]): 
     text += part;
   });
   const [head = "", ...rows] = text.trimEnd().split("\n");
-  const [from, to] = [head.indexOf("IDENTITY"), head.indexOf("PHASE")];
-  return rows.map((row) => row.slice(from, to).trim());
+  const titles = [...head.matchAll(/\S+(?: \S+)*/g)].map(({ 0: title, index }) => ({ title, index }));
+  const cellsOf = (row: string) =>
+    titles.map(({ title, index }, n) => [title, row.slice(index, titles[n + 1]?.index).trim()]);
+  return rows.map((row) => Object.fromEntries(cellsOf(row)));
 }
 
 describe("the claims of hosts that share an etcd", () => {
@@ -45,5 +55,19 @@ describe("the claims of hosts that share an etcd", () => {
     const named = { ...held, name: "recorder", identity: { ...identity, name: "recorder" } };
     assert.deepEqual(await identitiesOf("etcd", named), ["Pod recorder"]);
     assert.deepEqual(await identitiesOf("cluster", held), [`Pod ${name}`]);
+  });
+});
+
+describe("a claim whose pod is gone", () => {
+  it("has no pod any more, and the node that it was on", async () => {
+    const bound = claimRecord({ namespace: "default", binding: bindingTo("mysql-0", "node-a") });
+    const detached = { attachment: attachmentOf("mysql-0", { detached: true }) };
+    const kept = { ...bound, status: detached, retained: { since: 0, because: "deleted" } } as const;
+    const podOf = async (claim: Claim) => {
+      const [row] = await rowsOf("cluster", [claim]);
+      return [row?.["PHASE"], row?.["POD"], row?.["NODE"]];
+    };
+    assert.deepEqual(await podOf({ ...bound, status: detached }), ["Detached", "mysql-0", "node-a"]);
+    assert.deepEqual(await podOf(kept), ["Retained", "-", "node-a"]);
   });
 });

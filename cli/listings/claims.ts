@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
 import { SHOWN_OF_ID } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { formatHolding } from "../../allocator/model/interfaces.ts";
+import { phaseOf } from "../../allocator/model/phase.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
 import { describeOwner } from "../backend/container-words.ts";
@@ -29,7 +31,8 @@ export const claims = listing<Stored<"claim">>({
     { title: "ADDRESSES", cell: ({ record }) => formatHolding(record).map(shownAs).join(", ") },
     { title: "IDENTITY", cell: ({ record }) => describeOwner(record, place) },
     { title: "PHASE", cell: ({ record }) => describePhase(record) },
-    { title: "POD", cell: ({ record }) => record.binding?.podName ?? "" },
+    // the node it was last on is what whoever drains that looks for
+    { title: "POD", cell: ({ record }) => (isRetained(record) ? "" : (record.binding?.podName ?? "")) },
     { title: "NODE", cell: ({ record }) => record.binding?.node ?? "" },
     { title: "WHEN DELETED", wide: true, cell: ({ record }) => record.retention.whenDeleted },
     { title: "WHEN SCALED", wide: true, cell: ({ record }) => record.retention.whenScaled },
@@ -51,3 +54,8 @@ export const claims = listing<Stored<"claim">>({
     { title: "AGE", cell: ({ createdAt }) => ageOf(createdAt, now) },
   ],
 });
+
+/** Its pod is gone, and its workload or the ordinal. */
+function isRetained(claim: Claim): boolean {
+  return phaseOf(claim) === "Retained";
+}
