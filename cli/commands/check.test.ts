@@ -30,6 +30,7 @@ describe("berthctl check", () => {
       code: 0,
       stdout:
         "pending   orphan   address 10.20.0.70 is reserved for shop/mysql-0, which does not rely on it\n" +
+        "-> pending: an act is under way, or broke off, and Berth ends it within two minutes; what is still there then: berthctl explain of the claim or address, and the log of berthctl up\n" +
         "ok: 1 pool, 0 claims, 1 reservation, 0 attachments\n",
       stderr: "",
     });
@@ -64,6 +65,8 @@ describe("berthctl check", () => {
     assert.deepEqual(stdout.split("\n"), [
       "defect   unreserved      claim shop/mysql-0 lists 10.20.0.70, which is not reserved for it",
       "defect   unclaimed-use   address 10.20.0.71 is used by sandbox-of-web eth0 on this node, and claim shop/web does not have it",
+      "-> unreserved: Berth reserves it again within two minutes, unless another has it by now: then end the claim's pod, and the next one has an address reserved anew",
+      "-> unclaimed-use: another pod may be given the address: end the pod that has it (berthctl who ADDRESS says which)",
       "2 defects: 1 pool, 1 claim, 0 reservations, 1 attachment",
       "",
     ]);

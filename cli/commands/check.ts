@@ -2,7 +2,9 @@
 
 import { counted } from "../../allocator/base/counted.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
+import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
+import { adviceOn } from "../explain/check-advice.ts";
 import { type CheckResult, checkBackend, isDefect } from "../explain/consistency-check.ts";
 import type { Command, Io } from "../terminal/command.ts";
 import { TARGET_FLAGS } from "../terminal/flags.ts";
@@ -23,7 +25,11 @@ export const check: Command = {
     args.expect();
     const format = formatOf(args.text("output"), ["table", "json", "yaml"]);
     const { clock } = context.io;
-    const auditInput = await withBackend(context, "read", (backend) => checkBackend(backend, clock));
+    const [auditInput, place] = await withBackend(
+      context,
+      "read",
+      async (backend) => [await checkBackend(backend, clock), backend.place] as const,
+    );
     const { counts, findings, unlooked, usedInBlocks } = auditInput;
     const sound = !findings.some(isDefect);
     if (format === "json" || format === "yaml") {
@@ -38,7 +44,7 @@ export const check: Command = {
         ),
       );
     } else {
-      print(context.io, auditInput, sound);
+      print(context.io, auditInput, { sound, place });
     }
     return sound ? 0 : 1;
   },
@@ -81,10 +87,11 @@ function wellBut(findings: CheckResult["findings"]): string {
 function print(
   { stdout, stderr }: Io,
   { counts, findings, unlooked, usedInBlocks }: CheckResult,
-  sound: boolean,
+  { sound, place }: { readonly sound: boolean; readonly place: Backend["place"] },
 ): void {
   const rows = findings.map(({ severity, kind, message }) => [severity, kind, printable(message)]);
   stdout.write(columns(rows));
+  for (const words of adviceOn(findings, place)) stdout.write(`-> ${words}\n`);
   const all = Object.entries(counts).map(([what, n]) => counted(n, what.slice(0, -1)));
   const defects = findings.filter(isDefect).length;
   const verdict = sound ? wellBut(findings) : counted(defects, "defect");
