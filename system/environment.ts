@@ -3,6 +3,7 @@
 import { resolve } from "node:path";
 import { BerthError } from "../allocator/base/errors.ts";
 import { type Dialects, parseDialects, SYSTEM_NAMES } from "../allocator/model/dialect.ts";
+import type { ListeningPlace } from "./listening.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -20,6 +21,19 @@ export function portOf(env: Environment, otherwise: number): number {
   const port = /^\d{1,5}$/.test(given) ? Number(given) : Number.NaN;
   if (port <= HIGHEST_PORT) return port;
   throw invalid("BERTH_PORT", `is ${JSON.stringify(given)}, which is no port; give it a number up to 65535`);
+}
+
+/** BERTH_HOST, every address of this host if absent, and BERTH_PORT. */
+export function listeningPlaceOf(env: Environment, port: number): ListeningPlace {
+  const host = envString(env, "BERTH_HOST");
+  return { ...(host === "" ? {} : { host }), port: portOf(env, port) };
+}
+
+/** BERTH_NAMESPACE, which must be set. */
+export function namespaceIn(env: Environment): string {
+  const namespace = envString(env, "BERTH_NAMESPACE");
+  if (namespace !== "") return namespace;
+  throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
 }
 
 /** BERTH_LOG_LEVEL, info if absent. */

@@ -13,8 +13,9 @@ import {
   type Environment,
   envString,
   invalid,
+  listeningPlaceOf,
   logLevelOf,
-  portOf,
+  namespaceIn,
   refusalsNameAllIn,
 } from "../system/environment.ts";
 import type { ListeningPlace } from "../system/listening.ts";
@@ -103,18 +104,14 @@ export function loadConfig(): Config {
  */
 export function configOf(env: Environment, host: string): Config {
   const text = (name: string, otherwise: string) => envString(env, name, otherwise);
-  const namespace = text("BERTH_NAMESPACE", "");
-  if (namespace === "")
-    throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
-  const listened = text("BERTH_HOST", "");
+  const namespace = namespaceIn(env);
   const secret = text("BERTH_TLS_SECRET", "");
   const clientAuthority = text("BERTH_CLIENT_CA", "");
   const metricsToken = text("BERTH_METRICS_TOKEN", "");
   return {
     namespace,
     podName: text("BERTH_POD_NAME", host),
-    ...(listened === "" ? {} : { host: listened }),
-    port: portOf(env, 8443),
+    ...listeningPlaceOf(env, 8443),
     certificates: resolve(text("BERTH_TLS", "/etc/berth/tls")),
     ...(secret === "" ? {} : { issued: { secret, service: text("BERTH_SERVICE", "berth-webhook") } }),
     ...(clientAuthority === "" ? {} : { clientAuthority: resolve(clientAuthority) }),

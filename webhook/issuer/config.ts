@@ -7,8 +7,9 @@ import {
   type Environment,
   envString,
   invalid,
+  listeningPlaceOf,
   logLevelOf,
-  portOf,
+  namespaceIn,
 } from "../../system/environment.ts";
 import type { ListeningPlace } from "../../system/listening.ts";
 import type { LogLevel } from "../../system/logger.ts";
@@ -52,11 +53,8 @@ export function loadConfig(): Config {
  */
 export function configOf(env: Environment, host: string): Config {
   const text = (name: string, otherwise: string) => envString(env, name, otherwise);
-  const namespace = text("BERTH_NAMESPACE", "");
-  if (namespace === "")
-    throw invalid("BERTH_NAMESPACE", "is not set; give it the namespace that berth runs in");
+  const namespace = namespaceIn(env);
   const leafMs = lifeOf("BERTH_LEAF_LIFE", text("BERTH_LEAF_LIFE", "2160h"), SHORTEST_LEAF_MS);
-  const listened = text("BERTH_HOST", "");
   const given = text("BERTH_AUTHORITY_LIFE", "87600h");
   return {
     secrets: {
@@ -68,8 +66,7 @@ export function configOf(env: Environment, host: string): Config {
     service: text("BERTH_SERVICE", "berth-webhook"),
     leafMs,
     authorityMs: lifeOf("BERTH_AUTHORITY_LIFE", given, AUTHORITY_FACTOR * leafMs),
-    ...(listened === "" ? {} : { host: listened }),
-    port: portOf(env, 9470),
+    ...listeningPlaceOf(env, 9470),
     api: apiServerOf(env),
     logLevel: logLevelOf(env),
   };
