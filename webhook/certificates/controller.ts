@@ -12,7 +12,7 @@ import { MESSAGES } from "./events.ts";
 import type { ServerNames } from "./issue.ts";
 import { type CertificatePair, readCertificate } from "./pair.ts";
 import { allTrust, type Served, validateServingCert } from "./rotation.ts";
-import { CONFIGURATION, configurationSeen, secretSeen, servedIn } from "./secret.ts";
+import { CONFIGURATION, secretSeen, servedIn, watchBundles } from "./secret.ts";
 
 interface CertificatesOptions {
   readonly connection: Connection;
@@ -57,14 +57,7 @@ class SecretCertificates {
       project: (item) => servedIn(secretSeen(item)),
       selection: { namespace, fieldSelector: `metadata.name=${name}` },
     });
-    this.#configurations = CONFIGURATIONS.map(
-      (resource) =>
-        new Reflector({
-          ...{ connection, clock, random, log, resource },
-          selection: { fieldSelector: `metadata.name=${CONFIGURATION.name}` },
-          project: (item) => configurationSeen(item).bundles,
-        }),
-    );
+    this.#configurations = watchBundles({ connection, clock, random, log });
   }
 
   start(): Certificates {

@@ -3,6 +3,8 @@
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CONFIGURATIONS, type KubeItem, type ObjectName, SECRETS } from "../../kube/api/resource.ts";
+import type { ListWatchOptions } from "../../kube/watch/list-watch.ts";
+import { Reflector } from "../../kube/watch/reflector.ts";
 import { bundleOf, parseBundle } from "./ca-bundle.ts";
 import type { CertSecret, ObservedCerts, Served } from "./rotation.ts";
 import type { Snapshot } from "./rotator.ts";
@@ -20,12 +22,21 @@ interface ConfigurationSeen {
   readonly bundles: readonly string[];
 }
 
-export function configurationSeen(item: KubeItem): ConfigurationSeen {
+function configurationSeen(item: KubeItem): ConfigurationSeen {
   const { webhooks = [] } = item as KubeItem & {
     webhooks?: readonly { clientConfig?: { caBundle?: string } }[];
   };
   const bundles = webhooks.map(({ clientConfig }) => decoded(clientConfig?.caBundle));
   return { resourceVersion: item.metadata.resourceVersion, bundles };
+}
+
+/** The bundles of both configurations. */
+export function watchBundles(
+  deps: Pick<ListWatchOptions, "connection" | "clock" | "random" | "log">,
+): readonly Reflector<readonly string[]>[] {
+  const selection = { fieldSelector: `metadata.name=${CONFIGURATION.name}` };
+  const project = (item: KubeItem) => configurationSeen(item).bundles;
+  return CONFIGURATIONS.map((resource) => new Reflector({ ...deps, resource, selection, project }));
 }
 
 /** The Secrets that certificates of Berth's own are kept in, in one namespace. */

@@ -3,7 +3,7 @@
 import { messageOf } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Random } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CONFIGURATIONS, type ObjectName, SECRETS } from "../../kube/api/resource.ts";
+import { type ObjectName, SECRETS } from "../../kube/api/resource.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import { type Controller, runQueue } from "../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../kube/controller/workqueue.ts";
@@ -14,11 +14,11 @@ import { CertificateRotator } from "../certificates/rotator.ts";
 import {
   CertificateRecords,
   CONFIGURATION,
-  configurationSeen,
   readSecret,
   type SecretNames,
   type SecretSeen,
   secretSeen,
+  watchBundles,
 } from "../certificates/secret.ts";
 
 interface IssuerOptions {
@@ -82,14 +82,7 @@ class SecretIssuer {
       });
       return { place: { namespace, name }, seen };
     });
-    this.#configurations = CONFIGURATIONS.map(
-      (resource) =>
-        new Reflector({
-          ...{ connection, clock, random, log, resource },
-          selection: { fieldSelector: `metadata.name=${CONFIGURATION.name}` },
-          project: (item) => configurationSeen(item).bundles,
-        }),
-    );
+    this.#configurations = watchBundles({ connection, clock, random, log });
     this.#queue = new WorkQueue({ name: KEY, work: () => this.#runOnce(), clock, random, log });
   }
 
