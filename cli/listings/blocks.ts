@@ -1,37 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import { compareAddresses, parseAddress } from "../../allocator/ip/address.ts";
 import { sizeOf } from "../../allocator/ip/ip-range.ts";
 import { type Block, isReturned, returnedOf } from "../../allocator/model/block.ts";
-import { parseStoredPool } from "../../allocator/pool/pool.ts";
-import type { Stored } from "../../allocator/store/store.ts";
 import { blockManifest, nameOfBlock } from "../apply/manifest.ts";
-import { allOf } from "../backend/embedded-backend.ts";
 import { ageOf, timeOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
+import { allWithCooldown, type Cooled } from "./reservations.ts";
 
-interface Row {
-  readonly stored: Stored<"block">;
-  /** Of its pool, milliseconds. */
-  readonly cooldownMs: number;
-}
-
-export const blocks = listing<Row>({
+export const blocks = listing<Cooled<"block">>({
   names: ["blocks", "block", "ipblocks", "ipblock"],
   noun: "block",
   scope: "cluster",
   async load({ store }) {
-    const cooldowns = new Map<string, number>(); // pool -> milliseconds
-    for (const { key, record } of await allOf(store, "pool")) {
-      const pool = parseStoredPool(record);
-      if (!isRefusal(pool)) cooldowns.set(key, pool.cooldownMs);
-    }
-    const all = await allOf(store, "block");
-    return all
-      .sort((a, b) => compareFirst(a.record, b.record))
-      .map((stored) => ({ stored, cooldownMs: cooldowns.get(stored.record.pool) ?? 0 }));
+    const all = await allWithCooldown(store, "block");
+    return all.sort((a, b) => compareFirst(a.stored.record, b.stored.record));
   },
   keyOf: ({ stored }) => ({ namespace: "", name: nameOfBlock(stored) }),
   manifest: ({ stored }) => blockManifest(stored),

@@ -6,32 +6,26 @@ import { sayMacs } from "../../allocator/ip/mac.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import { parseStoredPool } from "../../allocator/pool/pool.ts";
-import type { Stored } from "../../allocator/store/store.ts";
+import type { Store, Stored } from "../../allocator/store/store.ts";
 import { reservationManifest } from "../apply/manifest.ts";
 import { allOf } from "../backend/embedded-backend.ts";
 import { ageOf, timeOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
 
-interface Row {
-  readonly stored: Stored<"reservation">;
-  /** Of its pool, milliseconds. */
+/** A record, and for how long what is given back of its pool cools. */
+export interface Cooled<K extends "block" | "reservation"> {
+  readonly stored: Stored<K>;
+  /** Milliseconds. */
   readonly cooldownMs: number;
 }
 
-export const reservations = listing<Row>({
+export const reservations = listing<Cooled<"reservation">>({
   names: ["reservations", "reservation", "ipreservations", "ipreservation", "ipr"],
   noun: "reservation of",
   scope: "host",
   async load({ store }) {
-    const cooldowns = new Map<string, number>(); // pool -> milliseconds
-    for (const { key, record } of await allOf(store, "pool")) {
-      const pool = parseStoredPool(record);
-      if (!isRefusal(pool)) cooldowns.set(key, pool.cooldownMs);
-    }
-    const all = await allOf(store, "reservation");
-    return all
-      .sort((a, b) => compareAddresses(a.record.address, b.record.address))
-      .map((stored) => ({ stored, cooldownMs: cooldowns.get(stored.record.pool) ?? 0 }));
+    const all = await allWithCooldown(store, "reservation");
+    return all.sort((a, b) => compareAddresses(a.stored.record.address, b.stored.record.address));
   },
   keyOf: ({ stored }) => ({ namespace: stored.record.claim.namespace, name: stored.key }),
   manifest: ({ stored }) => reservationManifest(stored),
@@ -44,6 +38,19 @@ export const reservations = listing<Row>({
     { title: "AGE", cell: ({ stored }) => ageOf(stored.createdAt, now) },
   ],
 });
+
+export async function allWithCooldown<K extends "block" | "reservation">(
+  store: Store,
+  kind: K,
+): Promise<Cooled<K>[]> {
+  const cooldowns = new Map<string, number>(); // pool -> milliseconds
+  for (const { key, record } of await allOf(store, "pool")) {
+    const pool = parseStoredPool(record);
+    if (!isRefusal(pool)) cooldowns.set(key, pool.cooldownMs);
+  }
+  const all = await allOf(store, kind);
+  return all.map((stored) => ({ stored, cooldownMs: cooldowns.get(stored.record.pool) ?? 0 }));
+}
 
 /** `held`, `cooling until ...`, or that the garbage collector is looking at it. */
 export function reservationState(
