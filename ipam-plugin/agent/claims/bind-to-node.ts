@@ -34,7 +34,7 @@ export async function bindToNode(
   const seen = request.seenAt === undefined ? {} : { seenAt: request.seenAt };
   const attachedTo = (bound: Claim) =>
     servesBound(bound, request) && requestMismatch(bound, request) === undefined
-      ? attachmentOf(bound, { seenAt: undefined, ...request }, { ...context, node, news: "attached" })
+      ? attachmentOf(bound, request, { ...context, node, news: "attached" })
       : undefined;
   const target = { name, uid, node, token, interface: attachTo, containerID, attachedTo, ...said, ...seen };
   const tryBind = () =>

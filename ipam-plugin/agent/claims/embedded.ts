@@ -54,7 +54,7 @@ import type {
   SandboxNotice,
 } from "./claim-source.ts";
 import { type FormerAddresses, newClaimFor, reserveFormer } from "./new-claim.ts";
-import { reportSandbox, type SandboxReport, statusOf } from "./sandbox-status.ts";
+import { attachmentOf, reportSandbox, type SandboxReport } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
   readonly context: Context;
@@ -219,9 +219,9 @@ export class EmbeddedClaims implements ClaimSource {
     if (seen === undefined || !this.#isInUse(seen.record)) return;
     const { binding, status } = seen.record;
     const { containerID = "", interface: name = binding?.interface ?? "" } = status.attachment ?? {};
-    const of = { node, containerID, interface: name, podUID: binding?.podUID ?? "" };
-    const attachment = { ...of, since: context.clock.now(), detached: true };
-    const result = await context.store.report(seen, statusOf(attachment));
+    const sandbox = { attachment: { containerID, interface: name } };
+    const attachment = attachmentOf(seen.record, sandbox, { node, clock: context.clock, news: "detached" });
+    const result = await context.store.report(seen, { attachment });
     if (result.kind === "replaced") enqueueForGc(result.stored.record);
   }
 

@@ -2,11 +2,11 @@
 // What a claim's status says of the sandbox that has it.
 
 import type { Clock } from "../../../allocator/base/ports.ts";
-import type { Claim, ClaimAttachment, ClaimStatus } from "../../../allocator/model/claim.ts";
+import type { Claim, ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { retryOnConflict } from "../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { throwIfCancelled } from "./claim-result.ts";
-import type { SandboxEnd, SandboxNotice } from "./claim-source.ts";
+import type { AttachmentKey, SandboxEnd, SandboxNotice } from "./claim-source.ts";
 
 export type SandboxReport = "attached" | "detached";
 
@@ -17,17 +17,15 @@ interface Reporter {
   readonly node: string;
 }
 
-export function statusOf(attachment: ClaimAttachment): ClaimStatus {
-  return { attachment };
+interface ReportedSandbox {
+  readonly attachment: Pick<AttachmentKey, "containerID" | "interface">;
+  readonly seenAt?: SandboxNotice["seenAt"];
 }
 
 /** What is said of the sandbox in the status of a claim that is bound to its pod. */
 export function attachmentOf(
-  { binding }: Claim,
-  {
-    attachment,
-    seenAt,
-  }: Pick<SandboxNotice, "attachment"> & { readonly seenAt: SandboxNotice["seenAt"] | undefined },
+  { binding }: Pick<Claim, "binding">,
+  { attachment, seenAt }: ReportedSandbox,
   { node, clock, news }: Pick<Reporter, "node" | "clock"> & { readonly news: SandboxReport },
 ): ClaimAttachment {
   return {
@@ -59,7 +57,7 @@ export async function reportSandbox(
     const { attachment, seenAt } = remaining ?? notice;
     const by = { node, clock, news: remaining === undefined ? news : ("attached" as const) };
     const next = attachmentOf(seen.record, { attachment, seenAt }, by);
-    const result = await store.report(seen, statusOf(next));
+    const result = await store.report(seen, { attachment: next });
     return result.kind === "replaced" ? result.stored : "conflict";
   });
 }

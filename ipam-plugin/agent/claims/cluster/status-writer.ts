@@ -2,11 +2,11 @@
 
 import type { Clock } from "../../../../allocator/base/ports.ts";
 import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
-import type { Binding, Claim, ClaimAttachment, ClaimStatus } from "../../../../allocator/model/claim.ts";
+import type { Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import { retryOnConflict } from "../../../../allocator/store/retry-on-conflict.ts";
 import type { Store, Stored } from "../../../../allocator/store/store.ts";
 import type { AttachmentKey, SandboxNotice } from "../claim-source.ts";
-import { statusOf } from "../sandbox-status.ts";
+import { attachmentOf } from "../sandbox-status.ts";
 
 interface StatusWriterOptions {
   readonly store: Pick<Store, "get" | "report">;
@@ -43,12 +43,12 @@ export class StatusWriter {
    */
   attached(
     claim: string | Stored<"claim">,
-    { attachment, seenAt }: SandboxNotice,
+    sandbox: SandboxNotice,
     wanted: (claim: Claim) => boolean,
   ): Promise<Stored<"claim"> | undefined> {
     return this.#report(claim, (record) =>
       record.binding !== undefined && wanted(record)
-        ? this.#statusOf(record.binding, { ...attachment, ...seenAt, detached: false })
+        ? attachmentOf(record, sandbox, { ...this.#options, news: "attached" })
         : undefined,
     );
   }
@@ -67,46 +67,24 @@ export class StatusWriter {
       if (isDetached({ ...claim, binding, status })) return undefined;
       const last = status.attachment?.podUID === podUID ? status.attachment : undefined;
       const { containerID = "", interface: name = binding.interface ?? "" } = sandbox ?? last ?? {};
-      return this.#statusOf(binding, { containerID, interface: name, detached: true });
-    });
-  }
-
-  #statusOf(
-    { podUID }: Binding,
-    {
-      containerID,
-      interface: name,
-      detached,
-      netns,
-      bootID,
-    }: Omit<ClaimAttachment, "node" | "podUID" | "since">,
-  ): ClaimStatus {
-    const { node, clock } = this.#options;
-    const seenAt = netns === undefined || bootID === undefined ? {} : { netns, bootID };
-    return statusOf({
-      node,
-      containerID,
-      interface: name,
-      podUID,
-      since: clock.now(),
-      detached,
-      ...seenAt,
+      const ended = { attachment: { containerID, interface: name } };
+      return attachmentOf({ binding }, ended, { ...this.#options, news: "detached" });
     });
   }
 
   /** Starts from the claim as it was seen, if given, and reads it from the store whenever that is out of date. */
   async #report(
     claim: string | Stored<"claim">,
-    next: (claim: Claim) => ClaimStatus | undefined,
+    next: (claim: Claim) => ClaimAttachment | undefined,
   ): Promise<Stored<"claim"> | undefined> {
     const { store } = this.#options;
     const key = typeof claim === "string" ? claim : claim.key;
     const known = typeof claim === "string" ? {} : { seen: claim };
     const change = { kind: "claim", key, doing: "its status was written", ...known } as const;
     return await retryOnConflict(store, change, async (seen) => {
-      const status = seen && next(seen.record);
-      if (seen === undefined || status === undefined) return undefined;
-      const result = await store.report(seen, status);
+      const attachment = seen && next(seen.record);
+      if (seen === undefined || attachment === undefined) return undefined;
+      const result = await store.report(seen, { attachment });
       return result.kind === "replaced" ? result.stored : "conflict";
     });
   }
