@@ -4,10 +4,9 @@ import { ownedIn } from "../cache/block-index.ts";
 import type { Cidr, Family } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { type Interval, intersection, merge } from "../ip/ip-range.ts";
-import type { Block } from "../model/block.ts";
+import { type Block, networkOfBlock } from "../model/block.ts";
 import type { BlockSpace } from "../pool/blocks.ts";
 import { intervalsOf, type Pool } from "../pool/pool.ts";
-import { networkOf } from "./holdings.ts";
 
 /** What the blocks of one pool have, of one family. */
 interface PoolBlocks {
@@ -57,7 +56,7 @@ export class ForeignAddresses {
   *blocksOf(space: BlockSpace, pool: Pool): Generator<Cidr, void, undefined> {
     for (const { blocks } of this.#othersOf(pool, space.family)) {
       for (const { cidr } of blocks) {
-        const network = networkOf(cidr);
+        const network = networkOfBlock(cidr);
         if (space.has(network)) yield network;
       }
     }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import { cooldownOf } from "../cache/cooldown.ts";
 import { type Address, fromNumber, parseCidr } from "../ip/address.ts";
 import { fullInterval, sizeOf } from "../ip/ip-range.ts";
-import { type Block, type Division, isReturned } from "../model/block.ts";
+import { type Block, type Division, isReturned, networkOfBlock } from "../model/block.ts";
 import { singleOf } from "../pool/blocks.ts";
 import type { Store, Stored } from "../store/store.ts";
 import { BlockTimes } from "./block-times.ts";
@@ -56,9 +55,8 @@ export async function recall(
 }
 
 function firstOf({ cidr }: Block): Address {
-  const network = parseCidr(cidr);
-  if (network === undefined) throw new BerthError("INTERNAL", `${cidr} is no block`);
-  return fromNumber(network.base, network.family);
+  const { base, family } = networkOfBlock(cidr);
+  return fromNumber(base, family);
 }
 
 /**

@@ -16,7 +16,7 @@ import {
 } from "../ip/address.ts";
 import type { IntervalSet } from "../ip/interval-set.ts";
 import { contains, fullInterval, merge, sizeOf, without } from "../ip/ip-range.ts";
-import { type Block, holesOf, holesText, mayBeSingle } from "../model/block.ts";
+import { type Block, holesOf, holesText, mayBeSingle, networkOfBlock } from "../model/block.ts";
 import { isOfPool } from "../model/occupant.ts";
 import { closedIn, cutSpace, openIn, singleOf } from "../pool/blocks.ts";
 import { type Pool, parseStoredPool } from "../pool/pool.ts";
@@ -76,7 +76,7 @@ export async function grantBlocks(
 }
 
 /** Whom no block could be made for. */
-export interface FailedRequests {
+interface FailedRequests {
   /** What was wrong with the first; absent: nothing. */
   readonly fault?: unknown;
   readonly refused: readonly BlockRequest[];
@@ -255,7 +255,7 @@ async function poolNow(store: Store, name: string): Promise<Facts["pool"]> {
 /** Granted, without what is reserved in it; undefined: nothing is left, or not all of it where all is to be given. */
 async function holed(block: Block, read: Reader, pool: Pool | undefined): Promise<Block | undefined> {
   if (pool === undefined) return undefined;
-  const cidr = cidrOf(block);
+  const cidr = networkOfBlock(block.cidr);
   const whole = fullInterval(cidr);
   const holes = holesOf(block);
   for (const interval of closedIn(pool, cidr)) holes.addInterval(interval);
@@ -270,12 +270,6 @@ async function holed(block: Block, read: Reader, pool: Pool | undefined): Promis
 
 /** Addresses that the block's owner may get, if none of them is reserved. */
 function openCount(block: Block): number {
-  const open = without([fullInterval(cidrOf(block))], holesOf(block));
+  const open = without([fullInterval(networkOfBlock(block.cidr))], holesOf(block));
   return Number(open.reduce((sum, interval) => sum + sizeOf(interval), 0n));
-}
-
-function cidrOf(block: Block): Cidr {
-  const cidr = parseCidr(block.cidr);
-  if (cidr === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
-  return cidr;
 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a block's record says of who has it, for whoever hands blocks out.
 
-import { BerthError } from "../base/errors.ts";
 import { ownedIn } from "../cache/block-index.ts";
-import { type Cidr, type Family, parseCidr } from "../ip/address.ts";
+import type { Family } from "../ip/address.ts";
 import { sizeOf } from "../ip/ip-range.ts";
-import { type Block, isReturned, returnedOf } from "../model/block.ts";
+import { type Block, isReturned, networkOfBlock, returnedOf } from "../model/block.ts";
 import type { Holding } from "./block-plan.ts";
 
 /** After this long an owner that has not answered does not do so soon: its agent looks every 10 s. */
 export const SILENT_MS = 20_000;
 
 export function isHeld(block: Block, family: Family): boolean {
-  return block.granted === true && !isGivenBack(block) && networkOf(block.cidr).family === family;
+  return block.granted === true && !isGivenBack(block) && networkOfBlock(block.cidr).family === family;
 }
 
 /** It goes whole. */
 export function isCooling(block: Block, family: Family): boolean {
-  return isGivenBack(block) && block.division === undefined && networkOf(block.cidr).family === family;
+  return isGivenBack(block) && block.division === undefined && networkOfBlock(block.cidr).family === family;
 }
 
 /** What was given back is nobody's any more, before anybody has written that. */
@@ -47,10 +46,4 @@ export function usedOf({ status, node }: Block): number {
 export function usableIn(block: Block): number {
   const owned = ownedIn(block).intervals.reduce((sum, interval) => sum + sizeOf(interval), 0n);
   return Number(owned) - returnedOf(block).length;
-}
-
-export function networkOf(text: string): Cidr {
-  const cidr = parseCidr(text);
-  if (cidr === undefined) throw new BerthError("INTERNAL", `${text} is no block`);
-  return cidr;
 }

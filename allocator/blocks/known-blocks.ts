@@ -4,13 +4,15 @@ import type { RecordCache } from "../cache/cache.ts";
 import type { Context } from "../cache/context.ts";
 import { bitsOf, type Family } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
+import { networkOfBlock } from "../model/block.ts";
 import { type BlockSpace, blocksAhead } from "../pool/blocks.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import type { NodeNeed, PoolSituation } from "./block-plan.ts";
 import type { BlockTimes } from "./block-times.ts";
 import { ForeignAddresses } from "./foreign-addresses.ts";
-import { isCooling, networkOf, usableIn } from "./holdings.ts";
+import { isCooling, usableIn } from "./holdings.ts";
+import { RecentGrants } from "./recent-grants.ts";
 import type { UnprovenBlocks } from "./unproven-blocks.ts";
 
 type Deps = Pick<Context, "clock"> & {
@@ -19,8 +21,6 @@ type Deps = Pick<Context, "clock"> & {
   readonly unproven: UnprovenBlocks;
 };
 
-/** After this long a block that was granted here and is not in the cache is no longer counted: it has gone again. */
-const SHOWN_MS = 60_000;
 /** What cools for longer than this is not waited for. */
 const AWAITED_MS = 30_000;
 
@@ -28,39 +28,36 @@ const AWAITED_MS = 30_000;
 export class KnownBlocks {
   readonly #deps: Deps;
   #foreign = new ForeignAddresses([]);
-  readonly #granted = new Map<string, { readonly block: Stored<"block">; readonly until: number }>(); // by CIDR
+  readonly #granted: RecentGrants;
 
   constructor(deps: Deps) {
     this.#deps = deps;
+    this.#granted = new RecentGrants(deps.clock, (cidr) => deps.view.block(cidr) !== undefined);
   }
 
   forgetShown(): void {
-    const now = this.#deps.clock.monotonic();
-    for (const [cidr, { until }] of this.#granted) {
-      if (now >= until || this.#deps.view.block(cidr) !== undefined) this.#granted.delete(cidr);
-    }
+    this.#granted.forgetShown();
   }
 
   /** What is known of all blocks, before any is granted. */
   lookAtAll(): void {
     const blocks = [...this.#deps.view.blocks()];
     this.#foreign = new ForeignAddresses(blocks.map(({ record }) => record));
-    for (const { block } of this.#granted.values()) this.#foreign.add(block.record);
+    for (const { record } of this.#granted.own()) this.#foreign.add(record);
     this.#deps.unproven.see(blocks);
   }
 
   /** It was granted just now. */
   keep(block: Stored<"block">): void {
     this.#foreign.add(block.record);
-    this.#granted.set(block.key, { block, until: this.#deps.clock.monotonic() + SHOWN_MS });
+    this.#granted.keep(block);
   }
 
   /** Each once, with those within others. */
   of(pool: string, family: Family): readonly Stored<"block">[] {
-    const own = [...this.#granted.values()].map(({ block }) => block);
-    const unseen = own.filter(({ key, record }) => record.pool === pool && !this.#isShown(key));
+    const unseen = this.#granted.unshown().filter(({ record }) => record.pool === pool);
     const all = [...this.#deps.view.blocksOf(pool), ...unseen];
-    return all.filter(({ key }) => networkOf(key).family === family);
+    return all.filter(({ key }) => networkOfBlock(key).family === family);
   }
 
   /** With times that are past. */
@@ -82,7 +79,7 @@ export class KnownBlocks {
     const { family, length } = space;
     const blocks = this.of(pool.name, family);
     const taken = new IntervalSet();
-    for (const { key } of blocks) taken.add(space.numberOf(networkOf(key)));
+    for (const { key } of blocks) taken.add(space.numberOf(networkOfBlock(key)));
     // what would be granted and have nothing to give is not there to be granted
     for (const interval of space.usedUp(this.#deps.view.unpickable(pool, family)))
       taken.addInterval(interval);
@@ -109,9 +106,5 @@ export class KnownBlocks {
       if (isAwaited && isCooling(record, family)) sum += usableIn(record);
     }
     return sum;
-  }
-
-  #isShown(cidr: string): boolean {
-    return this.#deps.view.block(cidr) !== undefined;
   }
 }

@@ -10,12 +10,13 @@ import type { Stored } from "../store/store.ts";
 import { BlockTimes } from "./block-times.ts";
 import { endCooldown, giveBack } from "./give-back.ts";
 import { finishGrant } from "./grant.ts";
-import { GrantedCidrs, SHOWN_MS } from "./granted-cidrs.ts";
+import { GrantedCidrs } from "./granted-cidrs.ts";
 import { believed, NamedCidrs, namedBy, namesOthers } from "./named-cidrs.ts";
 import { grantNodeCidrs, isConflict, ownedAs } from "./node-cidr-grant.ts";
 import { type CidrShortage, type NodeCidrPlan, planNodeCidrs } from "./node-cidr-plan.ts";
 import { type CidrCollision, takeOverAll } from "./node-cidr-take-over.ts";
 import { PoolFaults } from "./pool-faults.ts";
+import { SHOWN_MS } from "./recent-grants.ts";
 
 /** A Node as far as its CIDRs go. */
 export interface ClusterNode {
@@ -240,7 +241,7 @@ export class NodeCidrDistributor {
   }
 
   #forget(): void {
-    this.#granted.forget();
+    this.#granted.forgetShown();
     const now = this.#context.clock.monotonic();
     for (const [uid, until] of this.#written) if (now >= until) this.#written.delete(uid);
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../base/errors.ts";
 import { type Address, type Family, familyOf, parseCidr, toNumber } from "../ip/address.ts";
 import { contains, fullInterval, type Interval, intersection, without } from "../ip/ip-range.ts";
-import { type Block, holesOf, isHole } from "../model/block.ts";
+import { type Block, holesOf, isHole, networkOfBlock } from "../model/block.ts";
 import { type AddressSpace, intervalsOf } from "../pool/address-space.ts";
 import type { Stored } from "../store/store.ts";
 
@@ -115,8 +114,7 @@ export interface Owned {
 
 /** The addresses that the block's owner has for itself: all but the holes. Before it is granted, too: it soon will be. */
 export function ownedIn(block: Block): Owned {
-  const cidr = parseCidr(block.cidr);
-  if (cidr === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
+  const cidr = networkOfBlock(block.cidr);
   return { family: cidr.family, intervals: without([fullInterval(cidr)], holesOf(block)) };
 }
 

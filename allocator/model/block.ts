@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, type Family, familyOf, parseCidr, toNumber } from "../ip/address.ts";
+import { BerthError } from "../base/errors.ts";
+import { type Address, type Cidr, type Family, familyOf, parseCidr, toNumber } from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { contains, fullInterval, type Interval, networksOf } from "../ip/ip-range.ts";
 
@@ -37,6 +38,13 @@ export interface Block {
   readonly place?: number;
   /** What the agent of its node says of it. It is written apart: a block is made without one, and a replace leaves it alone. */
   readonly status?: BlockStatus;
+}
+
+/** The CIDR that the block is named by. */
+export function networkOfBlock(cidr: string): Cidr {
+  const network = parseCidr(cidr);
+  if (network === undefined) throw new BerthError("INTERNAL", `${cidr} is no block`);
+  return network;
 }
 
 /** Who has a block that is a node's CIDR: `PodCIDR`, the Node object names it; `Cilium`, its objects do. One that is not known: somebody. */

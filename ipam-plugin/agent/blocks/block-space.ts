@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../../allocator/base/errors.ts";
-import { type Cidr, type Family, parseCidr } from "../../../allocator/ip/address.ts";
+import type { Cidr, Family } from "../../../allocator/ip/address.ts";
 import type { IntervalSet } from "../../../allocator/ip/interval-set.ts";
 import { contains, fullInterval, type Interval, sizeOf, without } from "../../../allocator/ip/ip-range.ts";
-import { holesOf } from "../../../allocator/model/block.ts";
+import { holesOf, networkOfBlock } from "../../../allocator/model/block.ts";
 import type { OwnedBlock } from "../journal/owned-blocks.ts";
 
 /**
@@ -25,8 +24,7 @@ export class BlockSpace {
   #given = 0;
 
   constructor(block: OwnedBlock) {
-    const network = parseCidr(block.cidr);
-    if (network === undefined) throw new BerthError("INTERNAL", `${block.cidr} is no block`);
+    const network = networkOfBlock(block.cidr);
     this.#block = block;
     this.network = network;
     this.#whole = fullInterval(network);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { BerthError } from "../../../allocator/base/errors.ts";
 import { type Address, fromNumber, parseCidr, toNumber } from "../../../allocator/ip/address.ts";
 import { without } from "../../../allocator/ip/ip-range.ts";
-import { holesOf, holesText, returnedOf } from "../../../allocator/model/block.ts";
+import { holesOf, holesText, networkOfBlock, returnedOf } from "../../../allocator/model/block.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { JournalBlock, OwnedBlock } from "../journal/owned-blocks.ts";
 
@@ -48,8 +47,7 @@ export class ReturnedAddresses {
 /** What was given back one by one: first what the record says, in its order, which only grows. */
 export function returnedIn(stored: Stored<"block">, { holes }: OwnedBlock): readonly Address[] {
   const said = returnedOf(stored.record);
-  const network = parseCidr(stored.key);
-  if (network === undefined) throw new BerthError("INTERNAL", `${stored.key} is no block`);
+  const network = networkOfBlock(stored.key);
   const all: Address[] = [];
   for (const { first, last } of without([...holesOf({ holes })], holesOf(stored.record)))
     for (let n = first; n <= last; n++) all.push(fromNumber(n, network.family));

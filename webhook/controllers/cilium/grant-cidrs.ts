@@ -3,6 +3,7 @@
 import { grantNodeCidrs } from "../../../allocator/blocks/node-cidr-grant.ts";
 import { type CidrNode, isHeld, planNodeCidrs } from "../../../allocator/blocks/node-cidr-plan.ts";
 import type { PoolFaults } from "../../../allocator/blocks/pool-faults.ts";
+import type { RecentGrants } from "../../../allocator/blocks/recent-grants.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Family } from "../../../allocator/ip/address.ts";
@@ -14,14 +15,14 @@ import type { CiliumMode, CiliumNode } from "./cilium-node.ts";
 import type { HeldAddresses } from "./held-addresses.ts";
 import type { NodeView } from "./node-writer.ts";
 import type { Grant } from "./plan.ts";
-import { cidrsOf, type RecentBlocks } from "./situation.ts";
+import { cidrsOf } from "./situation.ts";
 
 interface GrantDeps {
   readonly context: Context;
   readonly view: RecordCache;
   readonly mode: CiliumMode;
   readonly ciliumNodes: { all(): Iterable<readonly [string, CiliumNode]> };
-  readonly recent: RecentBlocks;
+  readonly recent: RecentGrants;
   readonly faults: PoolFaults;
   readonly mayWrite: () => boolean;
 }
@@ -40,7 +41,7 @@ export const MOST_OF_A_NODE = 256;
 /** Makes the CIDRs that the nodes want of these pools. */
 export async function grantCidrs(deps: GrantDeps, pools: readonly Pool[], wanted: readonly NodeRequest[]) {
   const { context, view, mode, ciliumNodes, mayWrite, recent, faults } = deps;
-  const blocks = recent.all().map(({ record }) => record);
+  const blocks = recent.beside(view.blocks()).map(({ record }) => record);
   const held = Map.groupBy(
     blocks.filter((block) => isHeld(block, "Cilium")),
     ({ node }) => node,

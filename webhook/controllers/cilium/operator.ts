@@ -6,6 +6,7 @@ import { endCooldown } from "../../../allocator/blocks/give-back.ts";
 import { finishGrant } from "../../../allocator/blocks/grant.ts";
 import type { CidrShortage } from "../../../allocator/blocks/node-cidr-plan.ts";
 import { PoolFaults } from "../../../allocator/blocks/pool-faults.ts";
+import { RecentGrants } from "../../../allocator/blocks/recent-grants.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
@@ -28,7 +29,6 @@ import {
   offersFor,
   ownedBlocks,
   QuietBlocks,
-  RecentBlocks,
   situationOf,
 } from "./situation.ts";
 
@@ -61,7 +61,7 @@ export type Lack = Pick<CidrShortage, "node" | "family" | "pools">;
 export class CiliumOperator {
   readonly #deps: OperatorDeps;
   readonly #quiet: QuietBlocks;
-  readonly #recent: RecentBlocks;
+  readonly #recent: RecentGrants;
   readonly #examined: ExaminedNodes;
   readonly #faults: NodeFaults;
   readonly #poolFaults: PoolFaults;
@@ -72,7 +72,8 @@ export class CiliumOperator {
     this.#deps = deps;
     this.#faults = new NodeFaults(deps.context.log);
     this.#poolFaults = new PoolFaults(deps.context.clock);
-    this.#recent = new RecentBlocks(deps.view, deps.context.clock);
+    const isShown = (cidr: string) => deps.view.block(cidr) !== undefined;
+    this.#recent = new RecentGrants(deps.context.clock, isShown);
     const keep = (stored: Stored<"block">) => this.#recent.keep(stored);
     this.#examined = new ExaminedNodes({ ...deps, keep });
     this.#quiet = new QuietBlocks(deps.context.clock, deps.quietMs ?? QUIET_MS[deps.mode]);
@@ -96,6 +97,7 @@ export class CiliumOperator {
     this.#faults.begin();
     this.#poolFaults.beginPass();
     this.#poolFaults.forgetGone(() => Array.from(nodes.all(), ([node, { uid }]) => ({ node, nodeUID: uid })));
+    this.#recent.forgetShown();
     await this.#settle();
     const seen = [...ciliumNodes.all()].flatMap(([name, node]) => {
       const object = nodes.get(name);
@@ -113,7 +115,7 @@ export class CiliumOperator {
       },
     );
     this.#shared = [...wrong].flatMap(([name, words]) => (words.length > 0 ? [name] : []));
-    const owned = ownedBlocks(this.#recent.all());
+    const owned = ownedBlocks(this.#recent.beside(this.#deps.view.blocks()));
     const uids = [...owned.values()].flatMap((blocks) => blocks.map(({ uid }) => uid));
     this.#quiet.keepOnly(new Set(uids));
     const requests = await this.#each(
@@ -208,7 +210,7 @@ export class CiliumOperator {
   /** Empty: an object with CIDRs in it could come after its node has gone, and its CIDRs to others. It goes with its Node. */
   async #createMissing(pools: readonly Pool[]): Promise<void> {
     const { nodes, ciliumNodes, client, mayWrite } = this.#deps;
-    const owned = ownedBlocks(this.#recent.all());
+    const owned = ownedBlocks(this.#recent.beside(this.#deps.view.blocks()));
     const missing = [...nodes.all()].flatMap(([name, node]) => {
       // what it has of pools that are not for it any more it would never give back
       const isFor = offersFor(pools, node).length > 0 || owned.has(name);

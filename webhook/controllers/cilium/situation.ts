@@ -161,29 +161,3 @@ export class QuietBlocks {
     for (const uid of this.#since.keys()) if (!uids.has(uid)) this.#since.delete(uid);
   }
 }
-
-/** After this long a block that was made here and is not in the cache is no longer counted: it has gone again. */
-const SHOWN_MS = 60_000;
-
-/** What the cache shows, and what was made here and it does not show yet: else a node would get it twice over. */
-export class RecentBlocks {
-  readonly #view: Pick<RecordCache, "blocks" | "block">;
-  readonly #clock: Pick<Clock, "monotonic">;
-  readonly #made = new Map<string, { readonly stored: Stored<"block">; readonly until: number }>(); // by CIDR
-
-  constructor(view: Pick<RecordCache, "blocks" | "block">, clock: Pick<Clock, "monotonic">) {
-    this.#view = view;
-    this.#clock = clock;
-  }
-
-  keep(stored: Stored<"block">): void {
-    this.#made.set(stored.key, { stored, until: this.#clock.monotonic() + SHOWN_MS });
-  }
-
-  all(): readonly Stored<"block">[] {
-    const now = this.#clock.monotonic();
-    for (const [cidr, { until }] of this.#made)
-      if (now >= until || this.#view.block(cidr) !== undefined) this.#made.delete(cidr);
-    return [...this.#view.blocks(), ...[...this.#made.values()].map(({ stored }) => stored)];
-  }
-}
