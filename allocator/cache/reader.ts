@@ -11,7 +11,7 @@ import type { Kind, Store, Stored } from "../store/store.ts";
 import type { OwnedPart } from "./block-index.ts";
 
 /** Whose claims are looked for. */
-export interface Workload {
+interface Workload {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
@@ -76,6 +76,14 @@ export interface RecordReader extends ClaimPlace {
   inOrder?(): boolean;
   /** Calls the handler at every change of the kind from here on, after the change; gives what takes it away again. Absent: nobody hears of changes. */
   onChange?<K extends Kind>(kind: K, handler: RecordHandler<K>): () => void;
+}
+
+/** The pools that contain the addresses, each once. */
+export function poolsContaining(
+  view: Pick<RecordReader, "poolOf">,
+  addresses: readonly Address[],
+): readonly Pool[] {
+  return [...new Set(addresses.flatMap((address) => view.poolOf(address) ?? []))];
 }
 
 /** The holder of an address, as messages name it. */

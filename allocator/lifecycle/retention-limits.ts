@@ -3,9 +3,9 @@
 import { counted } from "../base/counted.ts";
 import { shortDuration } from "../base/go-duration.ts";
 import type { Context } from "../cache/context.ts";
-import type { RecordReader } from "../cache/reader.ts";
+import { poolsContaining, type RecordReader } from "../cache/reader.ts";
 import { type Claim, claimKey, hadPod, type Retention } from "../model/claim.ts";
-import { type Pool, poolOf } from "../pool/pool.ts";
+import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
 import { decideRetention, type OwnerState, type RetentionDecision } from "./retention.ts";
@@ -104,7 +104,7 @@ export class RetentionLimits {
     const { retained } = claim;
     const unused = retained === undefined && !hadPod(claim) && claim.retention.whenDeleted === "Retain";
     const retention: Retention = unused ? { ...claim.retention, whenDeleted: "Release" } : claim.retention;
-    const pools = poolsOf(this.#context.view, claim);
+    const pools = poolsContaining(this.#context.view, claim.addresses);
     for (const pool of pools) {
       const full = this.#fullWithout(pool, claim);
       if (full === undefined) continue;
@@ -134,7 +134,7 @@ export class RetentionLimits {
 
   /** Undefined: it was retained for as long as it asks for itself. */
   #expired({ retention: { ttlMs }, addresses }: Claim): string | undefined {
-    const pools = poolsOf(this.#context.view, { addresses });
+    const pools = poolsContaining(this.#context.view, addresses);
     const shorter = pools.find(({ retention }) => ttlMs === null || retention.ttlMs < ttlMs);
     if (shorter === undefined) return undefined;
     const most = shortDuration(shorter.retention.ttlMs);
@@ -150,7 +150,7 @@ export class RetentionLimits {
     retained.sort((a, b) => a.since - b.since || (a.key < b.key ? -1 : 1));
     const ranks = new Map<string, Map<string, number>>();
     for (const { record, key } of retained) {
-      for (const { name } of poolsOf(this.#context.view, record)) {
+      for (const { name } of poolsContaining(this.#context.view, record.addresses)) {
         const place = `${name}/${record.namespace}`;
         const ranked = ranks.get(place) ?? new Map<string, number>();
         ranks.set(place, ranked.set(key, ranked.size));
@@ -167,7 +167,7 @@ export function isRetainedBeyondHold(view: RecordReader, claim: Claim, now: numb
   const { retained, retention } = claim;
   if (retained === undefined) return false;
   const choice = retained.because === "scaled" ? retention.whenScaled : retention.whenDeleted;
-  const ttlMs = allowedTtlMs(retention, poolsOf(view, claim));
+  const ttlMs = allowedTtlMs(retention, poolsContaining(view, claim.addresses));
   return choice === "Retain" && (ttlMs === null || retained.since + ttlMs - now > HOLD_TIMEOUT_MS);
 }
 
@@ -192,8 +192,4 @@ function saysMore({ unknown = [] }: Stored<"claim">): boolean {
 
 function none(retention: Retention): Retention {
   return { ...retention, whenDeleted: "Release", whenScaled: "Release" };
-}
-
-function poolsOf(view: RecordReader, { addresses }: Pick<Claim, "addresses">): readonly Pool[] {
-  return [...new Set(addresses.flatMap((address) => poolOf(view.pools(), address) ?? []))];
 }

@@ -2,7 +2,7 @@
 // The plan for several interfaces of a pod: one for each of them, of which no two have the same address (ADR 0030).
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
-import type { RecordReader } from "../cache/reader.ts";
+import { poolsContaining, type RecordReader } from "../cache/reader.ts";
 import type { Address, Family } from "../ip/address.ts";
 import { linkedTo } from "../model/interface-macs.ts";
 import { FIRST_INTERFACE, type Interfaces, interfacesOf, namesOf, saidOf } from "../model/interfaces.ts";
@@ -60,10 +60,8 @@ function poolsOfAll(
     );
     if (missing.size > 0) needs.push({ sources: wanted.sources, missing: [...missing] });
   }
-  const fixed = new Set(
-    [...keep, ...(constraints.entry ?? [])].flatMap((address) => view.poolOf(address) ?? []),
-  );
-  return poolsForAll(view, constraints, needs, [...fixed]);
+  const fixed = poolsContaining(view, [...keep, ...(constraints.entry ?? [])]);
+  return poolsForAll(view, constraints, needs, fixed);
 }
 
 function interfacesIn({ interfaces = {}, interfacePools = {} }: AddressConstraints): readonly string[] {

@@ -2,6 +2,7 @@
 // Addresses that pods of other CNIs, nodes or the host have: no record of Berth's says so (ADR 0026).
 
 import type { Refusal } from "../base/errors.ts";
+import { listed } from "../base/listed.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, compareAddresses } from "../ip/address.ts";
 import { refuseAddress } from "../ip/mac.ts";
@@ -70,11 +71,7 @@ export function listedOccupied(
   found: readonly (readonly [Address, Occupant | undefined])[],
   most: number,
 ): string {
-  const some = found
-    .slice(0, most)
-    .map(([address, occupant]) =>
-      occupant === undefined ? address : `${address} (${describeOccupant(occupant)})`,
-    );
-  const more = found.length > most ? ` and ${found.length - most} more` : "";
-  return `${some.join(", ")}${more}`;
+  return listed(found, most, ([address, occupant]) =>
+    occupant === undefined ? address : `${address} (${describeOccupant(occupant)})`,
+  );
 }

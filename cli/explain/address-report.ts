@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { cooldownOf } from "../../allocator/cache/cooldown.ts";
-import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { poolsContaining, type RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { macOfAddress } from "../../allocator/ip/mac.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
@@ -105,7 +105,7 @@ export interface Sandbox {
 }
 
 /** What was read for a report, and what could not be. */
-export interface Seen {
+interface Seen {
   readonly view: RecordReader;
   readonly place: Backend["place"];
   readonly unread?: UnreadRecords;
@@ -245,10 +245,7 @@ function heldUntil({ admittedAt = 0, binding }: Claim): string {
 /** The shortest of what the claim asks for and its pools allow. */
 function retentionOf(view: RecordReader, { retained, retention, addresses }: Claim): Partial<AddressReport> {
   if (retained === undefined) return {};
-  const ttlMs = allowedTtlMs(
-    retention,
-    addresses.flatMap((one) => view.poolOf(one) ?? []),
-  );
+  const ttlMs = allowedTtlMs(retention, poolsContaining(view, addresses));
   const retainedSince = timeOf(retained.since);
   return ttlMs === null
     ? { retainedSince }

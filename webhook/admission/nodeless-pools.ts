@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal } from "../../allocator/base/errors.ts";
+import { poolsContaining } from "../../allocator/cache/reader.ts";
 import { requestFor } from "../../allocator/demand/build-request.ts";
 import { ownerOf, podTemplate, type Template } from "../../allocator/demand/workload-allocation.ts";
 import type { Address } from "../../allocator/ip/address.ts";
@@ -11,7 +12,6 @@ import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { PodNodes } from "../../allocator/model/node-terms.ts";
 import { planAddresses } from "../../allocator/planning/address-plan.ts";
 import { withoutNodeNow } from "../../allocator/planning/node-fit.ts";
-import type { Pool } from "../../allocator/pool/pool.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ALL_POOLS } from "./disclosure.ts";
@@ -25,7 +25,7 @@ export async function warningsOfNodes(
   nodes: PodNodes | undefined,
   addresses: readonly Address[],
 ): Promise<string[]> {
-  const words = withoutNodeNow(nodes, poolsOf(admission, addresses));
+  const words = withoutNodeNow(nodes, poolsContaining(admission.context.view, addresses));
   if (words === undefined) return [];
   const { readAccess } = admission;
   const mayRead = readAccess === undefined || (await readAccess.mayRead(userInfo, ALL_POOLS));
@@ -47,7 +47,9 @@ export async function warningsOfTemplateNodes(
   const { nodes } = template.inputOf({ kind: "set", workload: identity.name, identity });
   if (nodes?.known?.() === undefined) return [];
   const entries = template.request.entries ?? [await anyOf(admission, object, template)];
-  const nodeless = entries.find((entry) => withoutNodeNow(nodes, poolsOf(admission, entry)) !== undefined);
+  const nodeless = entries.find(
+    (entry) => withoutNodeNow(nodes, poolsContaining(admission.context.view, entry)) !== undefined,
+  );
   return nodeless === undefined ? [] : await warningsOfNodes(admission, request, nodes, nodeless);
 }
 
@@ -67,8 +69,4 @@ async function anyOf(
     const [first] = candidates; // there may be very many more
     return first === undefined ? [] : [first.address];
   });
-}
-
-function poolsOf({ context: { view } }: AdmissionContext, addresses: readonly Address[]): readonly Pool[] {
-  return [...new Set(addresses.flatMap((address) => view.poolOf(address) ?? []))];
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Labels } from "../../allocator/base/ports.ts";
+import { poolsContaining } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
@@ -14,8 +15,7 @@ export function nodesOf(
   { context: { view } }: AdmissionContext,
   addresses: readonly Address[],
 ): LabelExpression[] {
-  const pools = new Set(addresses.flatMap((address) => view.poolOf(address) ?? []));
-  return [...pools].flatMap((pool) => [
+  return poolsContaining(view, addresses).flatMap((pool) => [
     ...Object.entries(pool.spec.nodeSelector?.matchLabels ?? {}).map(
       ([key, value]): LabelExpression => ({ key, operator: "In", values: [value] }),
     ),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { listed } from "../../allocator/base/listed.ts";
 import { invalidPool } from "../../allocator/base/validation.ts";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
@@ -124,12 +125,11 @@ function ownedByNodes(
   blocks: readonly Block[],
   { why, next: other, field }: { readonly why: string; readonly next: string; readonly field?: string },
 ): Refusal {
-  const some = blocks.slice(0, NAMED).map(({ cidr, node }) => `${cidr} (${node})`);
-  const more = blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : "";
+  const some = listed(blocks, NAMED, ({ cidr, node }) => `${cidr} (${node})`);
   const next = blocks.some(({ use }) => use !== undefined)
     ? "they come back when those nodes are deleted"
     : other;
-  const words = `pool ${pool} is in use: ${why} ${some.join(", ")}${more}; ${next}`;
+  const words = `pool ${pool} is in use: ${why} ${some}; ${next}`;
   const node = blocks[0]?.node ?? "";
   return refuse("POOL_IN_USE", words, { pool, node, ...(field !== undefined && { field }) });
 }

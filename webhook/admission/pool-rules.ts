@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isDeepStrictEqual } from "node:util";
 import { isRefusal, type Refusal, refuse, refuseJoined } from "../../allocator/base/errors.ts";
-import { holderOf, type RecordReader } from "../../allocator/cache/reader.ts";
+import { listed } from "../../allocator/base/listed.ts";
+import { holderOf, poolsContaining, type RecordReader } from "../../allocator/cache/reader.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Block } from "../../allocator/model/block.ts";
@@ -149,9 +150,8 @@ const RUN_OUT = {
 };
 
 function inUse(view: RecordReader, pool: string, { reservations, why, next, field }: InUse): Refusal {
-  const some = reservations.slice(0, 5).map((one) => `${one.address} (${holder(view, one)})`);
-  const more = reservations.length > 5 ? ` and ${reservations.length - 5} more` : "";
-  return refuse("POOL_IN_USE", `pool ${pool} is in use: ${why} ${some.join(", ")}${more}; ${next}`, {
+  const some = listed(reservations, 5, (one) => `${one.address} (${holder(view, one)})`);
+  return refuse("POOL_IN_USE", `pool ${pool} is in use: ${why} ${some}; ${next}`, {
     pool,
     ...(field !== undefined && { field }),
   });
@@ -161,8 +161,7 @@ function inUse(view: RecordReader, pool: string, { reservations, why, next, fiel
 function holder(view: RecordReader, reservation: Reservation): string {
   const { key, claim } = holderOf(view, reservation);
   if (claim?.retained === undefined) return key;
-  const pools = claim.addresses.flatMap((one) => view.poolOf(one) ?? []);
-  const ttlMs = allowedTtlMs(claim.retention, pools);
+  const ttlMs = allowedTtlMs(claim.retention, poolsContaining(view, claim.addresses));
   if (ttlMs === null) return `${key}, kept until it is released`;
   return `${key}, kept until ${new Date(claim.retained.since + ttlMs).toISOString().replace(/\.\d{3}Z$/, "Z")}`;
 }

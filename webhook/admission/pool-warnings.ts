@@ -2,6 +2,7 @@
 // What of a pool's spec does not do what somebody may think that it does.
 
 import { isRefusal } from "../../allocator/base/errors.ts";
+import { listed } from "../../allocator/base/listed.ts";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { bitsOf, FAMILIES, type Family } from "../../allocator/ip/address.ts";
@@ -149,9 +150,7 @@ function besideOthers(pool: Pool, { pools, namesOthers }: PoolChange): string[] 
       !excludeEachOther(pool, other),
   );
   if (others.length === 0) return [];
-  const some = others.slice(0, NAMED).map(({ name }) => name);
-  const more = others.length > NAMED ? ` and ${others.length - NAMED} more` : "";
-  const which = namesOthers ? `${some.join(", ")}${more}` : "another pool";
+  const which = namesOthers ? listed(others, NAMED, ({ name }) => name) : "another pool";
   return [
     `is a default, as ${which}: of several that are open to a pod the one of the highest spec.priority serves it, then the first by name`,
   ];
@@ -170,8 +169,7 @@ function warningsOfReserved(view: Blocks, pool: Pool): string[] {
       held.push(`${formatInterval({ family, interval })} (block ${record.cidr} of node ${record.node})`);
   }
   if (held.length === 0) return [];
-  const more = held.length > 1 ? ` and ${held.length - 1} more` : "";
   return [
-    `spec.reserved of pool ${pool.name} has addresses that nodes give to pods until they give the block back: ${held[0] ?? ""}${more}; see kubectl get ipblocks`,
+    `spec.reserved of pool ${pool.name} has addresses that nodes give to pods until they give the block back: ${listed(held, 1)}; see kubectl get ipblocks`,
   ];
 }

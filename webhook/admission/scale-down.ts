@@ -2,7 +2,7 @@
 
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { listed } from "../../allocator/base/listed.ts";
-import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { poolsContaining, type RecordReader } from "../../allocator/cache/reader.ts";
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
@@ -23,19 +23,25 @@ export function warningsOfScaleDown(view: View, before: KubeObject, now: KubeObj
 
 export function warningsOfLostOrdinals(view: View, was: WorkloadState, is: WorkloadState): string[] {
   if (endOfOrdinals(was) <= endOfOrdinals(is) && was.start >= is.start) return [];
-  const lost: Claim[] = [];
-  for (const { record } of view.claims(is)) {
-    const { identity, namespace } = record;
-    const its = identity.kind === is.kind && identity.name === is.name && namespace === is.namespace;
-    if (!its || record.releasing === true || record.handMade === true || identity.ordinal === undefined)
-      continue;
-    if (neededBy(was, identity) === "needed" && neededBy(is, identity) === "scaled") lost.push(record);
-  }
-  const sorted = lost.toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0));
-  const beyond = beyondLimits(view, sorted);
+  const lost = claimsOfOrdinals(view, is).filter(
+    ({ identity }) => neededBy(was, identity) === "needed" && neededBy(is, identity) === "scaled",
+  );
+  const beyond = beyondLimits(view, lost);
   const limited = new Set(beyond.flatMap(({ claims }) => claims));
-  const warnings = sorted.filter((claim) => !limited.has(claim)).map((claim) => consequenceOf(view, claim));
+  const warnings = lost.filter((claim) => !limited.has(claim)).map((claim) => consequenceOf(view, claim));
   return [...beyond.map(inWords), ...firstOf(warnings)];
+}
+
+/** In their order, without those that a person made or that are being given back. */
+export function claimsOfOrdinals(view: Pick<View, "claims">, of: WorkloadState): readonly Claim[] {
+  const claims: Claim[] = [];
+  for (const { record } of view.claims(of)) {
+    const { identity, namespace } = record;
+    const its = identity.kind === of.kind && identity.name === of.name && namespace === of.namespace;
+    const counts = record.releasing !== true && record.handMade !== true;
+    if (its && counts && identity.ordinal !== undefined) claims.push(record);
+  }
+  return claims.sort((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0));
 }
 
 /** Claims that a pool does not keep all of (`limits.retention.perNamespace`): which stay is settled when their pods go. */
@@ -49,7 +55,7 @@ interface Beyond {
 function beyondLimits(view: View, lost: readonly Claim[]): readonly Beyond[] {
   const byPool = new Map<Pool, Claim[]>(); // pool -> those that are to be kept
   for (const claim of lost) {
-    const pools = poolsOf(view, claim);
+    const pools = poolsContaining(view, claim.addresses);
     if (!isKept(claim, pools) || claim.retained !== undefined) continue;
     for (const pool of pools) byPool.set(pool, [...(byPool.get(pool) ?? []), claim]);
   }
@@ -63,8 +69,8 @@ function beyondLimits(view: View, lost: readonly Claim[]): readonly Beyond[] {
 function retainedIn(view: View, pool: Pool, namespace: string | undefined): number {
   let count = 0;
   for (const { record } of view.claims("retained"))
-    if (record.retained !== undefined && record.namespace === namespace && poolsOf(view, record).has(pool))
-      count++;
+    if (record.retained !== undefined && record.namespace === namespace)
+      if (poolsContaining(view, record.addresses).includes(pool)) count++;
   return count;
 }
 
@@ -86,20 +92,16 @@ export function firstOf(warnings: readonly string[]): string[] {
     : [...warnings];
 }
 
-function poolsOf(view: Pick<View, "poolOf">, { addresses }: Claim): ReadonlySet<Pool> {
-  return new Set(addresses.flatMap((address) => view.poolOf(address) ?? []));
-}
-
-function isKept({ retention }: Claim, pools: ReadonlySet<Pool>): boolean {
-  return retention.whenScaled !== "Release" && allowedTtlMs(retention, [...pools]) !== 0;
+function isKept({ retention }: Claim, pools: readonly Pool[]): boolean {
+  return retention.whenScaled !== "Release" && allowedTtlMs(retention, pools) !== 0;
 }
 
 function consequenceOf(view: Pick<View, "poolOf">, claim: Claim): string {
   const { name, addresses, retention } = claim;
   const what = addresses.join(", ");
-  const pools = poolsOf(view, claim);
+  const pools = poolsContaining(view, claim.addresses);
   if (!isKept(claim, pools)) return `${name} gives ${what} back once its pod is gone`;
-  const ttlMs = allowedTtlMs(retention, [...pools]);
+  const ttlMs = allowedTtlMs(retention, pools);
   const until = ttlMs === null ? "until it is released" : `for ${shortDuration(ttlMs)} after its pod is gone`;
   return `${name} keeps ${what} ${until}; to give it back then: berthctl release ${claimKey(claim)}`;
 }

@@ -42,7 +42,7 @@ export function idleInTemplate(
   if (exempt && object.metadata.namespace === EXEMPT_NAMESPACE)
     return requestsOfSystem(templateAnnotations(object));
   if (exempt) return [...labels, ...requestsOfHost(templateAnnotations(object), dialects)];
-  if (exempt || requestsAddress(request)) return labels;
+  if (requestsAddress(request)) return labels;
   return [
     ...labels,
     ...idleRequests(own),

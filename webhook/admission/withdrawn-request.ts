@@ -10,12 +10,11 @@ import {
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
-import type { Claim } from "../../allocator/model/claim.ts";
 import type { NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { isFollowed } from "../../allocator/model/workload-kinds.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-review.ts";
-import { firstOf } from "./scale-down.ts";
+import { claimsOfOrdinals, firstOf } from "./scale-down.ts";
 
 /** Of a template that asked for addresses, and asks no more. `told` of the change otherwise. */
 export async function warningsOfWithdrawal(
@@ -50,20 +49,10 @@ function warningsOfOrdinals(
   consequence: string | undefined,
 ): string[] {
   if (consequence === undefined) return [];
-  const left: Claim[] = [];
-  for (const { record } of view.claims(workload)) {
-    const { identity, namespace } = record;
-    const its =
-      identity.kind === "StatefulSet" && identity.name === workload.name && namespace === workload.namespace;
-    const counts = record.handMade !== true && record.releasing !== true && record.addresses.length > 0;
-    if (its && counts && identity.ordinal !== undefined && neededBy(workload, identity) === "needed")
-      left.push(record);
-  }
-  return firstOf(
-    left
-      .toSorted((a, b) => (a.identity.ordinal ?? 0) - (b.identity.ordinal ?? 0))
-      .map(({ name, addresses }) => `${name} keeps ${addresses.join(" and ")}${consequence}`),
+  const left = claimsOfOrdinals(view, workload).filter(
+    ({ addresses, identity }) => addresses.length > 0 && neededBy(workload, identity) === "needed",
   );
+  return firstOf(left.map(({ name, addresses }) => `${name} keeps ${addresses.join(" and ")}${consequence}`));
 }
 
 function consequenceOf(was: Request, now: Request): string | undefined {

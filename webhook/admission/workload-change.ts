@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isDeepStrictEqual } from "node:util";
-import { isRefusal } from "../../allocator/base/errors.ts";
 import { templateAnnotations, templateLabels } from "../../allocator/demand/workload-allocation.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
-import { type AdmissionContext, objectOf } from "./admission-context.ts";
+import type { AdmissionContext } from "./admission-context.ts";
 import { beforeOf } from "./unknown-keys.ts";
 
 /** Asked for by this change, and not there before it. */
@@ -29,7 +28,6 @@ export function isSameSpec(
   request: AdmissionRequest,
   object: KubeObject,
 ): boolean {
-  if (admission.embedded !== undefined || request.operation !== "UPDATE") return false;
-  const before = objectOf(request, "oldObject");
-  return !isRefusal(before) && isDeepStrictEqual(before.spec.value, object.spec.value);
+  const before = admission.embedded === undefined ? beforeOf(request) : undefined;
+  return before !== undefined && isDeepStrictEqual(before.spec.value, object.spec.value);
 }

@@ -143,7 +143,7 @@ function onObjectChange({ pods, workloads, namespaces }: Informers, handler: Obj
   };
 }
 
-function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {
+export function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {
   for (const [, value] of entries) yield value;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { shortDuration } from "../../../allocator/base/go-duration.ts";
+import { listed } from "../../../allocator/base/listed.ts";
 import { type Address, type Family, familyOf, toNumber } from "../../../allocator/ip/address.ts";
 import { contains, fullInterval } from "../../../allocator/ip/ip-range.ts";
 import { blockLength } from "../../../allocator/pool/blocks.ts";
@@ -197,8 +198,7 @@ function wordsOf(
     cooling === 0
       ? ""
       : `, ${cooling} cool, the first for ${shortDuration(Math.ceil(coolsForMs / 1000) * 1000)}`;
-  const more = blocks.length > NAMED ? ` and ${blocks.length - NAMED} more` : "";
-  const some = isNamed ? ` ${blocks.slice(0, NAMED).join(", ")}${more},` : "";
+  const some = isNamed ? ` ${listed(blocks, NAMED)},` : "";
   return `the ${family} blocks that this node has of ${about},${some} have no free address: ${used} in use${cools}${back}`;
 }
 
@@ -210,10 +210,10 @@ function nextOf(owners: readonly PoolOwner[], { family }: BlockShortage, isNamed
   const own = owners.filter((one) => one.family === family);
   const some = own.slice(0, NAMED);
   const isCut = own.length > NAMED;
-  const listed = isNamed
+  const which = isNamed
     ? `${some.map(({ node, blocks }) => `${node} ${blocks}`).join(", ")}${isCut ? " and others" : ""}`
     : `${countsOf(some)} of the pool's blocks${isCut ? ", others some too" : ""} (kubectl get ipblocks says which)`;
-  const who = own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${listed}`;
+  const who = own.length === 0 ? "kubectl get ipblocks says who has them" : `nodes have ${which}`;
   return `a controller gives it a block as soon as one is free; ${who}`;
 }
 

@@ -2,7 +2,7 @@
 
 import type { Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
-import type { RecordReader } from "../../../allocator/cache/reader.ts";
+import { poolsContaining, type RecordReader } from "../../../allocator/cache/reader.ts";
 import { networkAttachments } from "../../../allocator/manifest/network-attachments.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { addressesOn } from "../../../allocator/model/interfaces.ts";
@@ -39,7 +39,7 @@ export function claimOnNetwork(
 ): "serves" | "elsewhere" | "unknown" | Refusal {
   const names = networkNames(request, annotations ?? {});
   const named = addressesOn(claim, request.attachment.interface);
-  const pools = (named ?? claim.addresses).flatMap((address) => view.poolOf(address) ?? []);
+  const pools = poolsContaining(view, named ?? claim.addresses);
   const others = pools.filter((pool) => !isOnNetwork(pool, names));
   const [first] = others;
   if (first === undefined) return "serves";

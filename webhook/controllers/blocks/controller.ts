@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { listed } from "../../../allocator/base/listed.ts";
 import { BlockDistributor, type Shortage } from "../../../allocator/blocks/distributor.ts";
 import type { BlockEvidence } from "../../../allocator/blocks/give-back.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -132,8 +133,7 @@ class Blocks implements Passes {
 const NAMED = 5;
 
 function wordsFor({ family, short, recalls, asked: singles }: Shortage): string {
-  const some = short.slice(0, NAMED).map(({ node, missing }) => `${node} (${missing})`);
-  const more = short.length > NAMED ? ` and ${short.length - NAMED} more` : "";
+  const some = listed(short, NAMED, ({ node, missing }) => `${node} (${missing})`);
   const lacking = new Set(short.map(({ node }) => node));
   const all = [...new Set([...recalls.map(({ node }) => node), ...singles])];
   const asked = all.filter((node) => !lacking.has(node)).slice(0, NAMED);
@@ -141,5 +141,5 @@ function wordsFor({ family, short, recalls, asked: singles }: Shortage): string 
     asked.length > 0
       ? `asked back from ${asked.join(", ")}`
       : "add a range: no address that nodes have is to spare";
-  return `pods lack ${family} addresses and no block is free, on ${some.join(", ")}${more}; ${next}`;
+  return `pods lack ${family} addresses and no block is free, on ${some}; ${next}`;
 }

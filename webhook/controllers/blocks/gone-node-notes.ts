@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { counted } from "../../../allocator/base/counted.ts";
 import { shortDuration } from "../../../allocator/base/go-duration.ts";
 import { listed } from "../../../allocator/base/listed.ts";
 import type { RecordCache } from "../../../allocator/cache/cache.ts";
@@ -48,14 +49,10 @@ function wordsFor({ nodes, waiting, cooling }: Held, cooldown: string): string {
   const parts: string[] = [];
   if (waiting.length > 0)
     parts.push(
-      `${blocks(waiting.length)} (${some(waiting)}) given back ${shortDuration(NODE_GRACE_MS)} after that, and free ${free}`,
+      `${counted(waiting.length, "block")} (${some(waiting)}) given back ${shortDuration(NODE_GRACE_MS)} after that, and free ${free}`,
     );
-  if (cooling > 0) parts.push(`${blocks(cooling)} given back, and free ${free}`);
+  if (cooling > 0) parts.push(`${counted(cooling, "block")} given back, and free ${free}`);
   return `${who}: ${parts.join("; ")}`;
-}
-
-function blocks(count: number): string {
-  return count === 1 ? "1 block" : `${count} blocks`;
 }
 
 function some(names: readonly string[]): string {

@@ -7,6 +7,7 @@ import { isReturned } from "../../../allocator/model/block.ts";
 import { matches } from "../../../allocator/pool/label-selector.ts";
 import type { Pool } from "../../../allocator/pool/pool.ts";
 import type { Informers, ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
+import { valuesOf } from "../../cluster-state/live-and-cached.ts";
 import type { FreedAddresses } from "./freed-addresses.ts";
 import type { PodCounts } from "./pod-counts.ts";
 import { waitingFor } from "./pod-interfaces.ts";
@@ -182,8 +183,4 @@ function usedByNode({
     sums.set(key, [[record.pool, family, record.node], before + used]);
   }
   return sums.values();
-}
-
-function* valuesOf<T>(entries: Iterable<readonly [string, T]>): Generator<T, void, void> {
-  for (const [, value] of entries) yield value;
 }
