@@ -4,9 +4,8 @@ import type { Address, Family } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import type { InterfacePools, Interfaces } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
-import type { PoolConstraints } from "./pool-sources.ts";
+import type { EligibilityInput } from "./eligibility.ts";
 
-/** What one identity needs, with everything that decides which pools are open to it. */
 /** A claim of the same namespace, or several, that another one takes over from (ADR 0021). */
 export interface Predecessor {
   readonly name: string | readonly string[];
@@ -14,9 +13,13 @@ export interface Predecessor {
   readonly wasUnused: boolean;
 }
 
-export interface AddressConstraints extends PoolConstraints {
+/** What one identity needs, with everything that decides which pools are open to it. */
+export interface AddressConstraints extends EligibilityInput {
   /** Of the claim; seeds the choice, so that an identity tends to the same address. */
   readonly name: string;
+  /** Names of pools or CIDRs of their ranges. */
+  readonly pools?: readonly string[];
+  readonly families?: readonly Family[];
   /** Exactly these addresses. */
   readonly entry?: AddressEntry;
   /** Of these, the interfaces. */

@@ -9,16 +9,10 @@ import { familiesOf, type Pool, rangeOf } from "../pool/pool.ts";
 import { selectsSome } from "../pool/pool-choice.ts";
 import { isOnNetwork, otherNetwork } from "../pool/pool-networks.ts";
 import { hasMacsAlone } from "../pool/special-addresses.ts";
-import { type EligibilityInput, ineligibility } from "./eligibility.ts";
+import { ineligibility } from "./eligibility.ts";
 import { keptElsewhere, nodeFits, onOtherNodes } from "./node-fit.ts";
+import type { AddressConstraints } from "./plan.ts";
 import { givesMacsAlone, noFamily, noPool, unknownPool } from "./refusal-messages.ts";
-
-/** What decides which pools are asked. */
-export interface PoolConstraints extends EligibilityInput {
-  /** Names of pools or CIDRs of their ranges. */
-  readonly pools?: readonly string[];
-  readonly families?: readonly Family[];
-}
 
 /** A pool, and which of its ranges may serve: all of them, or those of the CIDR that the request names. */
 export interface Source {
@@ -30,7 +24,7 @@ export interface Source {
  * Named pools in the order of their naming, else every open pool by priority. Those that the pod could not use, because it may
  * run on none of their nodes, are passed over; those that have no node for it now come last.
  */
-export function sourcesFor(view: RecordReader, constraints: PoolConstraints): readonly Source[] | Refusal {
+export function sourcesFor(view: RecordReader, constraints: AddressConstraints): readonly Source[] | Refusal {
   const sources =
     constraints.pools === undefined
       ? openSources(view, constraints)
@@ -42,7 +36,7 @@ export function sourcesFor(view: RecordReader, constraints: PoolConstraints): re
 
 function onItsNodes(
   view: RecordReader,
-  { nodes, namespace, ownAddresses = [] }: PoolConstraints,
+  { nodes, namespace, ownAddresses = [] }: AddressConstraints,
   sources: readonly Source[],
 ): readonly Source[] | Refusal {
   const pools = sources.map(({ pool }) => pool);
@@ -58,7 +52,7 @@ function onItsNodes(
   return [...having("now"), ...having("later")];
 }
 
-function openSources(view: RecordReader, constraints: PoolConstraints): readonly Source[] | Refusal {
+function openSources(view: RecordReader, constraints: AddressConstraints): readonly Source[] | Refusal {
   const open: Source[] = [];
   const closed: (() => Refusal)[] = [];
   for (const pool of view.pools()) {
@@ -83,14 +77,17 @@ function rank(pool: Pool): number {
 }
 
 /** A pool that is for some networks is for pods that are known to be on one of them, and for those that name it. */
-function networkUnknown(pool: Pool, { networks, namespace }: PoolConstraints): (() => Refusal) | undefined {
+function networkUnknown(
+  pool: Pool,
+  { networks, namespace }: AddressConstraints,
+): (() => Refusal) | undefined {
   const names = networks?.names ?? [];
   return isOnNetwork(pool, names) ? undefined : () => otherNetwork(pool, names, namespace);
 }
 
 function namedSources(
   view: RecordReader,
-  constraints: PoolConstraints,
+  constraints: AddressConstraints,
   names: readonly string[],
 ): readonly Source[] | Refusal {
   const named: Source[] = [];
@@ -151,7 +148,7 @@ export function isIn(part: AddressSpace | undefined, address: Address): boolean 
   return part !== undefined && rangeOf(part, address) !== undefined;
 }
 
-function keepsOf(view: RecordReader, pool: Pool, { ownAddresses = [] }: PoolConstraints): boolean {
+function keepsOf(view: RecordReader, pool: Pool, { ownAddresses = [] }: AddressConstraints): boolean {
   return ownAddresses.some((address) => view.poolOf(address) === pool);
 }
 
@@ -161,14 +158,12 @@ function keepsOf(view: RecordReader, pool: Pool, { ownAddresses = [] }: PoolCons
  */
 export function familiesFor(
   view: RecordReader,
-  constraints: PoolConstraints,
+  constraints: AddressConstraints,
   sources: readonly Source[],
 ): readonly Family[] {
   if (constraints.families !== undefined) return [...new Set(constraints.families)];
   const homes = sources.filter(({ pool }) => keepsOf(view, pool, constraints));
   const unnamed = homes.length > 0 ? homes : sources.slice(0, 1);
   const from = constraints.pools === undefined ? unnamed : sources;
-  return (["IPv4", "IPv6"] as const).filter((family) =>
-    from.some(({ part }) => familiesOf(part).includes(family)),
-  );
+  return FAMILIES.filter((family) => from.some(({ part }) => familiesOf(part).includes(family)));
 }
