@@ -31,7 +31,7 @@ interface Form {
   readonly because?: NonNullable<Claim["retained"]>["because"];
 }
 
-export interface PackedClaim {
+interface PackedClaim {
   readonly form: Form;
   /** Name and UID of its identity, which the claims of a StatefulSet share. */
   readonly whose: string;

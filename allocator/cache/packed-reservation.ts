@@ -14,7 +14,7 @@ interface Form {
   readonly isCooling: boolean;
 }
 
-export interface PackedReservation {
+interface PackedReservation {
   readonly form: Form;
   /** Of `createdAt`. */
   readonly seconds: number;

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses that this host has itself: no pod may have them (ADR 0026).
 
+import { networkInterfaces } from "node:os";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
-import type { Address, Family } from "../../allocator/ip/address.ts";
+import { type Address, type Family, parseAddress } from "../../allocator/ip/address.ts";
 import type { IntervalSet } from "../../allocator/ip/interval-set.ts";
 import type { Occupant } from "../../allocator/model/occupant.ts";
 import type { Occupied } from "../../allocator/planning/occupied.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
-import { type HostAddress, hostAddresses } from "../../ipam-plugin/agent/journal/host-addresses.ts";
 
 /** A bridge may get its address with the first pod: looking costs a tenth of a millisecond. */
 const LOOK_EVERY_MS = 1_000;
+
+/** An address of this host, and the interface that has it. */
+interface HostAddress {
+  readonly address: Address;
+  readonly interface: string;
+}
 
 export function hostOccupants(): Occupied[] {
   return occupantsOf(hostAddresses());
@@ -19,6 +25,18 @@ export function hostOccupants(): Occupied[] {
 
 function occupantsOf(all: readonly HostAddress[]): Occupied[] {
   return all.map(({ address, interface: name }) => [address, { kind: "host", namespace: "", name }]);
+}
+
+/** Those that are up in the network namespace of this process, without loopback. */
+function hostAddresses(): readonly HostAddress[] {
+  const found: HostAddress[] = [];
+  for (const [name, entries = []] of Object.entries(networkInterfaces())) {
+    for (const entry of entries) {
+      const address = entry.internal ? undefined : parseAddress(entry.address);
+      if (address !== undefined) found.push({ address, interface: name });
+    }
+  }
+  return found;
 }
 
 /** The records in memory, beside the addresses that this host has: looked at when somebody plans. */

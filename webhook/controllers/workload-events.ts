@@ -12,7 +12,7 @@ import { PASSING } from "./passing-faults.ts";
 const TELL_AGAIN_MS = 60_000;
 
 /** What keeps a pod from its address: a refusal, or a fault. */
-export type Obstacle = Pick<Refusal, "message" | "details"> & { readonly code: string };
+type Obstacle = Pick<Refusal, "message" | "details"> & { readonly code: string };
 
 /** Events of workloads whose pods cannot have their addresses. */
 export class WorkloadEvents {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { messageOf } from "../../allocator/base/errors.ts";
+import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { accessOf } from "../../kube/api/access.ts";
 import { connect } from "../../kube/api/connection.ts";
 import { EventRecorder } from "../../kube/controller/event-recorder.ts";
 import { kubeEventSink } from "../../kube/controller/event-sink.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { createClock } from "../../system/clock.ts";
+import { type ListeningPlace, placeWords } from "../../system/listening.ts";
 import { createLogger, standardError } from "../../system/logger.ts";
+import { listenForProbes, type ProbeServer } from "../../system/probe-server.ts";
 import { createRandom } from "../../system/random.ts";
 import { withCleanup } from "../../system/shutdown.ts";
 import { untilEndingSignal } from "../../system/signals.ts";
 import { termsOf } from "../certificates/terms.ts";
 import { loadConfig } from "./config.ts";
 import { startIssuer } from "./issuer.ts";
-import { serveProbes } from "./probes.ts";
 
 // No top-level await: the image has it as one CommonJS script (scripts/dist.sh), which has none.
 void run().catch((error: unknown) => {
@@ -55,4 +56,19 @@ async function run(): Promise<void> {
     connection.close();
   }
   await log.flush();
+}
+
+/** /healthz and /readyz, for kubelet. Throws CONFIG_INVALID when host and port cannot be listened on. */
+async function serveProbes(at: ListeningPlace & { readonly isReady: () => boolean }): Promise<ProbeServer> {
+  return await listenForProbes({
+    host: at.host,
+    port: at.port,
+    answer(request, response) {
+      const status = { "/healthz": 200, "/readyz": at.isReady() ? 200 : 503 }[request.url ?? ""] ?? 404;
+      response.writeHead(status, { "Content-Type": "text/plain" }).end(status === 200 ? "ok\n" : "no\n");
+    },
+  }).catch((cause: unknown) => {
+    const words = `cannot answer probes on ${placeWords(at)}: ${messageOf(cause)}`;
+    throw new BerthError("CONFIG_INVALID", words, { cause });
+  });
 }

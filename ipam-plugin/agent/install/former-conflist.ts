@@ -7,7 +7,7 @@ import { isObject } from "../../../allocator/base/validation.ts";
 import { writeDurably } from "../../../system/durable-file.ts";
 
 /** What the agent puts into the host's folder of configurations, by its name there. */
-export interface WrittenConflist {
+interface WrittenConflist {
   readonly name: string;
   readonly text: string;
 }

@@ -19,7 +19,7 @@ interface Watches {
 type PoolHome = readonly [pool: string, family: Family];
 
 /** Pods that are alike as far as their count goes. */
-export interface PodGroup {
+interface PodGroup {
   readonly node: string;
   /** Of each of them. */
   readonly interfaces: number;
