@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isRefusal } from "../base/errors.ts";
 import { ASSIGNED_CLAIM, readRequest } from "../manifest/annotations.ts";
 import { doesWithout, matchesRef, type OwnReader } from "../manifest/pod-claim.ts";
-import { requestsAddress } from "../model/address-request.ts";
+import { requestsNothing } from "../model/address-request.ts";
 import { type Claim, claimKey, hadPod, type Identity } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import type {
@@ -125,7 +125,7 @@ export function isDeclined(claim: Claim, pod: PodState, { workload, namespace, o
   if (workload.hostNetwork) return true;
   const asked = own(workload.annotations, namespace);
   const request = readRequest(asked.annotations, asked.namespace);
-  return !isRefusal(request) && !requestsAddress(request);
+  return requestsNothing(request);
 }
 
 /** The same of an entry of a list that any pod of the workload may have: what the template asks another system for counts for none. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
-import { requestsAddress } from "../model/address-request.ts";
+import { requestsNothing } from "../model/address-request.ts";
 import { type Claim, claimKey, hadPod } from "../model/claim.ts";
 import { workloadOf } from "../model/claim-workload.ts";
 import { bareNamespace, type NamespaceState } from "../model/cluster-state.ts";
@@ -66,7 +65,7 @@ export function doesWithout(annotations: Labels, claim: Claim, isUp: boolean, ow
   if (annotations[ASSIGNED_CLAIM] !== undefined) return false;
   if (!isUp && speaksForName(claim)) return false;
   const asked = readRequest(own(annotations, bareNamespace(claim.namespace)).annotations);
-  return !isRefusal(asked) && !requestsAddress(asked);
+  return requestsNothing(asked);
 }
 
 /**

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isRefusal, type Refusal } from "../base/errors.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { Retention } from "./claim.ts";
 import type { InterfacePools, Interfaces } from "./interfaces.ts";
@@ -36,6 +37,11 @@ export function requestsAddress(request: Request): boolean {
     request.interfacePools !== undefined ||
     request.sticky === true
   );
+}
+
+/** Readable, and nothing for Berth to reserve. */
+export function requestsNothing(request: Request | Refusal): boolean {
+  return !isRefusal(request) && !requestsAddress(request);
 }
 
 /** All pools that are named, for whichever interface. */

@@ -9,7 +9,7 @@ import { withoutEveryDialect } from "../../allocator/manifest/dialects.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { isSentToBerth, OPT_IN_LABEL, OPT_IN_VALUE } from "../../allocator/manifest/opt-in.ts";
 import { requestsOfHost, requestsOfSystem } from "../../allocator/manifest/own-keys.ts";
-import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
+import { type Request, requestsAddress, requestsNothing } from "../../allocator/model/address-request.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
 import { FIRST_INTERFACE, namesOf } from "../../allocator/model/interfaces.ts";
 import { blocked, type Diagnosis, ok } from "./diagnosis.ts";
@@ -52,7 +52,7 @@ export function diagnoseUnclaimed(pod: KubeObject, { space: there, place, dynami
   if (place === "cluster" && asksByNamespaceAlone(annotations, there.name))
     return unreviewed(unclaimed(pod, dynamic), there);
   const otherwise = readRequest(withoutEveryDialect(annotations), space);
-  if (place === "cluster" && !isRefusal(otherwise) && !requestsAddress(otherwise)) {
+  if (place === "cluster" && requestsNothing(otherwise)) {
     const further = furtherOf(request);
     if (further.length > 0) {
       const { words, ...rest } = unclaimed(pod, dynamic);
@@ -97,7 +97,7 @@ function unclaimed(
 
 function asksByNamespaceAlone(annotations: Labels, namespace: string): boolean {
   const own = readRequest(annotations, bareNamespace(namespace));
-  return !isRefusal(own) && !requestsAddress(own);
+  return requestsNothing(own);
 }
 
 /** Agents go by what the pod says itself, and nothing of its namespace was written into it. */
@@ -117,7 +117,7 @@ function defaultsOf({ annotations }: NamespaceState): string {
 /** Of a pod that its namespace would ask for; undefined: it does not. */
 function withIdleDefault(words: string, space: NamespaceState): Diagnosis | undefined {
   const request = readRequest({}, space);
-  if (!isRefusal(request) && !requestsAddress(request)) return undefined;
+  if (requestsNothing(request)) return undefined;
   const label = `${OPT_IN_LABEL}=${OPT_IN_VALUE}`;
   return {
     words: `${words}; what its namespace says in ${defaultsOf(space)} has no effect with Berth until the namespace has the label ${label}`,

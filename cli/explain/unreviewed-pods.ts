@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
@@ -11,7 +10,7 @@ import { dialectKeysIn } from "../../allocator/manifest/dialects.ts";
 import { type KubeObject, podState } from "../../allocator/manifest/kubernetes-object.ts";
 import { OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
-import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { requestsNothing } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import { formatHolding } from "../../allocator/model/interfaces.ts";
@@ -44,7 +43,7 @@ export function unreviewedPod(
   const read = own(annotations, bareNamespace(namespace)).annotations;
   const keys = [...OWN_REQUESTS.filter((key) => Object.hasOwn(read, key)), ...dialectKeysIn(read)];
   const request = readRequest(read);
-  if (keys.length === 0 || (!isRefusal(request) && !requestsAddress(request))) return undefined;
+  if (keys.length === 0 || requestsNothing(request)) return undefined;
   const whose = owner === undefined ? {} : { owner: `${owner.kind} ${owner.name}` };
   return { namespace, name, uid, keys: keys.join(", "), addresses, ...whose };
 }

@@ -28,7 +28,7 @@ import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernete
 import { NETWORKS, networkAttachments } from "../../allocator/manifest/network-attachments.ts";
 import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
 import { OWN_REQUESTS, unknownKey } from "../../allocator/manifest/own-keys.ts";
-import { requestsAddress } from "../../allocator/model/address-request.ts";
+import { requestsAddress, requestsNothing } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { formatHolding, namesOf, parseAddresses } from "../../allocator/model/interfaces.ts";
@@ -54,7 +54,7 @@ export async function missingClaim(
   const contradiction = wasAsked ? await contradicted(admission, pod, own) : undefined;
   if (contradiction !== undefined) return contradiction;
   const request = readRequest(own.annotations, own.namespace, "macs");
-  if (!isRefusal(request) && !requestsAddress(request)) return await outdated(admission.context, pod);
+  if (requestsNothing(request)) return await outdated(admission.context, pod);
   if (wasAsked) return undefined;
   const remedy =
     admission.embedded === undefined

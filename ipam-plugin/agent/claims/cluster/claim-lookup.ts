@@ -13,8 +13,8 @@ import { OPT_IN_LABEL, OPT_IN_VALUE } from "../../../../allocator/manifest/opt-i
 import { claimRefsFor } from "../../../../allocator/manifest/pod-claim.ts";
 import {
   type Request,
-  requestsAddress,
   requestsAddressOn,
+  requestsNothing,
 } from "../../../../allocator/model/address-request.ts";
 import type { Dialects } from "../../../../allocator/model/dialect.ts";
 import { unknownPool } from "../../../../allocator/planning/refusal-messages.ts";
@@ -162,7 +162,7 @@ function unbound(
 /** And nobody else. What the pod's namespace asks for is not known here. */
 function asksOthers(annotations: Labels): boolean {
   const otherwise = readRequest(withoutEveryDialect(annotations));
-  return !isRefusal(otherwise) && !requestsAddress(otherwise);
+  return requestsNothing(otherwise);
 }
 
 function until(giveUp: () => ClaimMatch | Refusal): Pending {
