@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { shortDuration } from "../../allocator/base/go-duration.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { markFileOf, refusalByMark } from "../../ipam-plugin/agent/journal/boot-mark.ts";
+import { readBootId } from "../../ipam-plugin/agent/journal/host.ts";
 import type { CommandContext } from "../terminal/command.ts";
 import { WAIT_MS } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
@@ -34,7 +34,6 @@ export async function withBackend<T>(
   return await withCluster(context.io, context.cluster, work);
 }
 
-const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 const LOOK_EVERY_MS = 100;
 /** Of a folder with nothing in it: whoever typed `berthctl up &` a moment ago has a process that has not got so far. */
 const EMPTY_MS = 5_000;
@@ -95,6 +94,6 @@ async function refusedJournal(
   const socket = stack?.socket || join(dataDir, "agent.sock");
   const mark = markFileOf(socket);
   if ((await mark.read()) === undefined) return undefined;
-  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  const bootId = await readBootId();
   return await refusalByMark(mark, { place: databaseOf(dataDir), bootId, read });
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { adopt as adoptJournal } from "../../ipam-plugin/agent/journal/adopt.ts";
-import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { linuxHost, readBootId } from "../../ipam-plugin/agent/journal/host.ts";
 import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import type { Command } from "../terminal/command.ts";
 import { DATA } from "../terminal/flags.ts";
-
-const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /** `berthctl adopt` */
 export const adopt: Command = {
@@ -27,7 +24,7 @@ export const adopt: Command = {
     const lines = await adoptJournal({
       database: databaseOf(dataDir),
       socketPath: resolve(args.text("socket") ?? join(dataDir, "agent.sock")),
-      bootId: (await readFile(BOOT_ID, "utf8")).trim(),
+      bootId: await readBootId(),
       confirmed: args.has("yes"),
       runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),
     });

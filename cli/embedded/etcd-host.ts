@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { BerthError } from "../../allocator/base/errors.ts";
@@ -8,7 +7,7 @@ import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { EtcdSides } from "../../ipam-plugin/agent/claims/etcd/etcd-sides.ts";
-import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { linuxHost, readBootId } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import { KnownEtcds } from "../../ipam-plugin/agent/journal/known-etcds.ts";
@@ -42,7 +41,6 @@ export interface EtcdHost {
 
 /** Where cni-ipam-etcd's users have them. */
 const CERTIFICATES = "/etc/cni/net.d";
-const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 /** A part of keys in etcd, and of what people type. */
 const NODE = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$/;
 
@@ -79,7 +77,7 @@ async function assemble(
     journalled: new KnownEtcds<EtcdAccess>(database),
   });
   closers.push(() => etcd.close());
-  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  const bootId = await readBootId();
   folder.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, clock, random, log, bootId, metrics },

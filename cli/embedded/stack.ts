@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
@@ -15,7 +14,7 @@ import { type Database, openDatabase } from "../../allocator/store/sqlite/databa
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
-import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { linuxHost, readBootId } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { AnchoredClock } from "../../system/anchored-clock.ts";
@@ -56,8 +55,6 @@ export interface Stack {
   /** Drains the webhook, ends the agent's calls, and closes the database. Repeatable. */
   close(): Promise<void>;
 }
-
-const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 /**
  * Webhook, allocator and agent in one process on one SQLite file. The agent serves first, for a node without it starts
@@ -100,7 +97,7 @@ async function assemble(
     hasBlocks: (name) => blocks.isCut(name),
   });
   const { database } = records;
-  const bootId = (await readFile(BOOT_ID, "utf8")).trim();
+  const bootId = await readBootId();
   folder.keep(); // from here on an ADD may be answered
   const agent = await startAgent({
     ...{ database, socketPath, claimSource, clock, random, log, bootId, metrics },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { messageOf } from "../../allocator/base/errors.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { accessOf } from "../../kube/api/access.ts";
@@ -22,7 +22,7 @@ import { removeLeftoversLater } from "./install/leftovers.ts";
 import { podCidrsOf } from "./install/pod-cidr.ts";
 import { adopt } from "./journal/adopt.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
-import { linuxHost } from "./journal/host.ts";
+import { linuxHost, readBootId } from "./journal/host.ts";
 import { leasesOn } from "./journal/host-local-leases.ts";
 import { recordOf, recordsIn } from "./journal/runtime-records.ts";
 import { unreadRecordsIn } from "./journal/unread-records.ts";
@@ -32,7 +32,6 @@ import { startWhenBound } from "./refuse-until-adopted.ts";
 
 const NOT_LOADED = "claims are not loaded";
 const NOT_WRITTEN = "the conflist is not brought to the host; if it cannot be, the log says why";
-const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
 const closers: CleanupStack = [];
 // No top-level await: the image has the agent as one CommonJS script (scripts/dist.sh), which has none.
@@ -75,7 +74,7 @@ async function serve(config: AgentConfig): Promise<void> {
   const onTime = (ms: number) => server.observe(ms);
   const connection = connect(await accessOf(config.api), { clock, userAgent, onTime });
   closers.push(() => connection.close());
-  const bootId = await bootIdOf();
+  const bootId = await readBootId();
   const deps = { clock: server, random: createRandom(), log, metrics };
   // Probes are there before it serves: it may have to wait for a person, and the kubelet need not restart it for that.
   let isServing = () => false;
@@ -132,11 +131,7 @@ async function adoptJournal(config: AgentConfig): Promise<void> {
   const { socketPath } = config;
   const confirmed = process.argv[3] === "--yes";
   const runtimeRecords = recordsIn(config.resultFolders, linuxHost);
-  const bootId = await bootIdOf();
+  const bootId = await readBootId();
   const adoption = { database: databaseOf(config), socketPath, bootId, confirmed, runtimeRecords };
   for (const line of await adopt(adoption)) process.stdout.write(`${line}\n`);
-}
-
-async function bootIdOf(): Promise<string> {
-  return (await readFile(BOOT_ID, "utf8")).trim();
 }

@@ -10,6 +10,11 @@ import { isAbsence } from "../../../system/path-error.ts";
  */
 export type Presence = "present" | "gone" | "unknown";
 
+/** Another one each time that this host starts. */
+export async function readBootId(): Promise<string> {
+  return (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
+}
+
 /** What the agent looks at on its host. */
 export interface Host {
   /** `was`: the identity of what is looked for, where it is known. Another thing at its path is not it. */
