@@ -9,6 +9,13 @@ import { nearestWord } from "./nearest-word.ts";
  */
 export type Validator = (value: unknown, field: string) => Refusal | undefined;
 
+/** RFC 1123: what Kubernetes asks of the names of most objects. */
+export function isSubdomain(name: string): boolean {
+  return name.length <= 253 && SUBDOMAIN.test(name);
+}
+
+const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+
 /** What is wrong with a field of a pool: code POOL_INVALID, the words begin with the field. */
 export function invalidPool(field: string, words: string): Refusal {
   return refuse("POOL_INVALID", `${field} ${words}`, { field });

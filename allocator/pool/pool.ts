@@ -2,7 +2,7 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import { parseDuration } from "../base/go-duration.ts";
-import { invalidPool, quote } from "../base/validation.ts";
+import { invalidPool, isSubdomain, quote } from "../base/validation.ts";
 import { type Address, bitsOf, type Family, fromNumber, parseAddress } from "../ip/address.ts";
 import { intersection } from "../ip/ip-range.ts";
 import { type AddressSpace, rangeOf, readSpace } from "./address-space.ts";
@@ -13,7 +13,6 @@ import { type PoolSpec, readPoolSpec, readStoredPoolSpec } from "./pool-spec.ts"
 import { checkRoutes } from "./routes.ts";
 
 export {
-  type AddressClass,
   capacity,
   classify,
   givenIn,
@@ -21,7 +20,7 @@ export {
   rangeOf,
   unavailableByDefault,
 } from "./address-space.ts";
-export type { DnsSpec, PoolSpec, RouteSpec } from "./pool-spec.ts";
+export type { PoolSpec, RouteSpec } from "./pool-spec.ts";
 
 /** A pool as it is stored. */
 export interface PoolRecord {
@@ -50,8 +49,6 @@ export interface Pool extends AddressSpace {
 /** Of pools that say nothing of `cooldown`. */
 export const DEFAULT_COOLDOWN_MS = 30_000;
 const DEFAULT_RETENTION_TTL = "720h";
-/** RFC 1123: what Kubernetes asks of the name of a custom resource. */
-const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 type UnreadPool = Omit<PoolRecord, "spec"> & { readonly spec: unknown };
 
@@ -86,7 +83,7 @@ function named({ name }: UnreadPool, pool: Pool | Refusal): Pool | Refusal {
 }
 
 function readPool({ name, deleting = false }: UnreadPool, spec: PoolSpec | Refusal): Pool | Refusal {
-  if (name.length > 253 || !SUBDOMAIN.test(name)) {
+  if (!isSubdomain(name)) {
     return invalidPool(
       "metadata.name",
       `${quote(name)} is not a DNS subdomain: lower-case letters, digits, - and .`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { quote } from "../../allocator/base/validation.ts";
+import { isSubdomain, quote } from "../../allocator/base/validation.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import type { ManifestObject } from "./documents.ts";
 import { type KindFacts, kindNamed, MANAGED } from "./kinds.ts";
@@ -23,8 +23,7 @@ export interface Subject {
 export type SubjectKey = Pick<Subject, "kind" | "namespace" | "name">;
 
 const DEFAULT_NAMESPACE = "default";
-/** RFC 1123, as the API server asks of names and of namespaces. */
-const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+/** RFC 1123, as the API server asks of namespaces. */
 const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Checks what the API server checks before admission. OBJECT_INVALID names the field. */
@@ -112,7 +111,7 @@ export function claimKeyOf(operand: string, known?: string): { namespace: string
 }
 
 function badName(name: string, namespace: string): Refusal | undefined {
-  if (name.length > 253 || !SUBDOMAIN.test(name)) {
+  if (!isSubdomain(name)) {
     return refuse(
       "OBJECT_INVALID",
       `${quote(name)} is no name: lower-case letters, digits, - and ., at most 253`,

@@ -3,15 +3,13 @@ import { statSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join, resolve } from "node:path";
 import type { BerthError } from "../../allocator/base/errors.ts";
+import { isSubdomain } from "../../allocator/base/validation.ts";
 import { createLogger, LOG_LEVELS, type LogLevel } from "../../system/logger.ts";
 import { detach } from "../embedded/detach.ts";
 import type { StackOptions } from "../embedded/stack.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
 import { DATA, ETCD_FLAGS, usageError } from "../terminal/flags.ts";
-
-const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
-const LONGEST_NAME = 253;
 
 /** `berthctl up` */
 export const up: Command = {
@@ -123,7 +121,7 @@ function socketOf(text: string): string {
 
 /** As Kubernetes names nodes: it stands in records, and is typed again. */
 function nodeOf(text: string): string {
-  if (text.length <= LONGEST_NAME && SUBDOMAIN.test(text)) return text;
+  if (isSubdomain(text)) return text;
   const words = "is no name of a node: small letters, digits, - and ., such as node-a";
   throw usageError(`--node ${JSON.stringify(text)} ${words}`);
 }
