@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
@@ -82,6 +83,15 @@ async function blocksWith(
     blocks.push(...[block, single].flatMap((one) => one ?? []));
   }
   return blocks;
+}
+
+/** For a command that decides by itself, on what is stored. */
+export function contextOn(
+  store: Store,
+  view: RecordCache,
+  { clock, random }: Pick<Context, "clock" | "random">,
+): Context & { readonly view: RecordCache } {
+  return { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
 }
 
 /** A view of all pools, and of these addresses alone: their reservations, the claims that those are for, and the blocks that they are in. */

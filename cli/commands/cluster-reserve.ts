@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
-import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { describeDryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { storedOf } from "../../allocator/store/kubernetes/objects.ts";
@@ -15,6 +13,7 @@ import { type Subject, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { isUnchanged } from "../apply/submit.ts";
 import { parseDenial } from "../backend/admission-denial.ts";
+import { contextOn } from "../backend/backend.ts";
 import type { Cluster } from "../backend/cluster-backend.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import { ManifestDryRun } from "../explain/dry-run.ts";
@@ -102,9 +101,9 @@ async function dryRunOf(
   asking: ReserveOptions,
   answer: { readonly verb: string; readonly warnings: readonly string[] },
 ): Promise<ExitCode> {
-  const { clock, random, stdout } = asking.io;
+  const { stdout } = asking.io;
   const view = await loadCache(store);
-  const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+  const context = contextOn(store, view, asking.io);
   const object = readObject(subject.json);
   const [forecast] = isRefusal(object) ? [] : await new ManifestDryRun(context, world).of(object);
   const outcome = forecast?.outcome ?? { kind: "nothing", why: "" };

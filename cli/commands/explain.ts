@@ -16,13 +16,18 @@ import { ifAllowed } from "../backend/if-allowed.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { ManifestDryRun } from "../explain/dry-run.ts";
-import type { DryRunner } from "../explain/dry-runner.ts";
-import { rowOf } from "../explain/forecast-rows.ts";
+import { type DryRunner, rowOf } from "../explain/dry-runner.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
 import { nodesNow } from "../explain/nodes-now.ts";
 import { occupyAll } from "../explain/occupied-addresses.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
-import { NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import {
+  NAMESPACE,
+  needlessArgument,
+  refuseTwoNamespaces,
+  TARGET_FLAGS,
+  usageError,
+} from "../terminal/flags.ts";
 import { columns } from "../terminal/output.ts";
 import { addressNamed } from "./address-named.ts";
 import { explainAddress, explainOne } from "./explain-one.ts";
@@ -65,7 +70,7 @@ export const explain: Command = {
       throw usageError(
         "say what to explain: pod [NAMESPACE/]NAME, claim [NAMESPACE/]NAME, an address, or -f FILE",
       );
-    if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
+    if (needless !== undefined) throw needlessArgument(needless);
     const subject = subjectNamed(name === undefined ? operand : `${operand}/${name}`);
     return await withBackend(context, "read", (backend) => {
       if (subject.kind === "address")

@@ -2,16 +2,15 @@
 
 import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import type { HostRegistry, StoredHost } from "../../allocator/store/etcd/hosts.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import { reportError } from "../apply/report.ts";
+import { contextOn } from "../backend/backend.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import { type EtcdBackend, withEtcd } from "../backend/etcd-backend.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
-import { ETCD_FLAGS, usageError } from "../terminal/flags.ts";
+import { ETCD_FLAGS, noEtcd } from "../terminal/flags.ts";
 import { printable, timeOf } from "../terminal/output.ts";
 import { claimsOf, fencedClaims, type Marked, markGone } from "./fenced-claims.ts";
 
@@ -43,8 +42,7 @@ export const fence: Command = {
   ],
   async run(args, context) {
     const [name = ""] = args.expect("HOST");
-    if (context.etcd === undefined)
-      throw usageError("there is no URL of etcd; give it with --etcd, or set BERTH_ETCD");
+    if (context.etcd === undefined) throw noEtcd();
     const confirmed = args.has("yes");
     const refusal = await withEtcd(context.io, context.etcd, (etcd) =>
       fenceHost(etcd, name, { context, confirmed }),
@@ -113,15 +111,15 @@ async function markWatched(
 async function letGo(
   { store }: Fenced,
   claims: readonly Stored<"claim">[],
-  { io: { clock, random, stdout } }: CommandContext,
+  { io }: CommandContext,
 ): Promise<number> {
   const view = await loadCache(store);
-  const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+  const context = contextOn(store, view, io);
   let released = 0;
   for (const seen of claims) {
     if ((await release(context, seen)) === "changed" && !(await isGivenBack(store, seen))) continue;
     released++;
-    stdout.write(`  ${seen.record.addresses.join(", ")} of ${printable(seen.key)}\n`);
+    io.stdout.write(`  ${seen.record.addresses.join(", ")} of ${printable(seen.key)}\n`);
   }
   return released;
 }

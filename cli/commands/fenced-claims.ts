@@ -18,7 +18,7 @@ export interface Marked {
 }
 
 /** What of the claims under a host's name is surely that host's. */
-export interface FencedClaims {
+interface FencedClaims {
   readonly claims: readonly Stored<"claim">[];
   /** The name is in use again, by another host or by this one without its containers: further claims may be that one's. */
   readonly isServing: boolean;

@@ -17,7 +17,7 @@ import { pools } from "../listings/pools.ts";
 import { reservations } from "../listings/reservations.ts";
 import type { Arguments } from "../terminal/arguments.ts";
 import type { Command } from "../terminal/command.ts";
-import { NAMESPACE, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
+import { NAMESPACE, needlessArgument, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { listingCalled } from "../terminal/other-words.ts";
 import { FORMATS, formatOf } from "../terminal/output.ts";
 
@@ -54,7 +54,7 @@ export const get: Command = {
   ],
   async run(args, context) {
     const { what, name, needless } = operandsOf(args.operands);
-    if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
+    if (needless !== undefined) throw needlessArgument(needless);
     const found = listingNamed(what, context.setting?.kubectl === true);
     const query = queryOf(args, found, name);
     const shown = await withBackend(context, "read", (backend) =>

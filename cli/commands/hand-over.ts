@@ -2,8 +2,6 @@
 // `berthctl release --to`: a claim's addresses go to a new claim of its namespace, and are never free in between.
 
 import { BerthError, isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
-import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type Claim, type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import { interfacesOf, placesOf } from "../../allocator/model/interfaces.ts";
@@ -14,7 +12,7 @@ import { IP_CLAIM } from "../apply/kinds.ts";
 import { claimKeyOf, type Subject, subjectOf, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
-import { type Backend, partialCache } from "../backend/backend.ts";
+import { type Backend, contextOn, partialCache } from "../backend/backend.ts";
 import { formerUse } from "../backend/container-words.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
@@ -119,7 +117,7 @@ function warnOfUse(io: CommandContext["io"], claim: Claim, { place }: Backend): 
 }
 
 async function contextFor(
-  { clock, random }: CommandContext["io"],
+  io: CommandContext["io"],
   { store }: Backend,
   { operand }: HandOver,
 ): Promise<Context> {
@@ -127,7 +125,7 @@ async function contextFor(
   const view = await (address === undefined
     ? partialCache(new AllowedRecords(store), [])
     : partialCache(store, [address]));
-  return { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+  return contextOn(store, view, io);
 }
 
 async function stepFor(

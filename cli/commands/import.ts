@@ -13,7 +13,7 @@ import { withEtcd } from "../backend/etcd-backend.ts";
 import { FormerNetwork } from "../import/former-network.ts";
 import { importNetwork, readNetwork, sizeOf, usedOf } from "../import/import-network.ts";
 import type { Command, CommandContext, ExitCode } from "../terminal/command.ts";
-import { DRY_RUN, ETCD_FLAGS, usageError } from "../terminal/flags.ts";
+import { DRY_RUN, ETCD_FLAGS, noEtcd } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import type { EtcdTarget } from "../terminal/target.ts";
 
@@ -31,8 +31,7 @@ export const importCommand: Command = {
   async run(args, context) {
     const [name = ""] = args.expect("NETWORK");
     const { etcd } = context;
-    if (etcd === undefined)
-      throw usageError("there is no URL of etcd; give it with --etcd, or set BERTH_ETCD");
+    if (etcd === undefined) throw noEtcd();
     const refusal = args.has("dry-run")
       ? await dryRunImport(context, etcd, name)
       : await take(context, etcd, name);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
-import { type Backend, partialCache } from "../backend/backend.ts";
+import { type Backend, contextOn, partialCache } from "../backend/backend.ts";
 import { formerUse } from "../backend/container-words.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
@@ -67,15 +65,14 @@ export const release: Command = {
     if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force, dryRun });
     const address = addressUnlessName(operand);
     const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {
-      const { clock, random } = commandContext.io;
       const { store } = backend;
       // an address is found by its reservation alone
       const view = await (address === undefined
         ? partialCache(new AllowedRecords(store), [])
         : partialCache(store, [address]));
-      const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+      const context = contextOn(store, view, commandContext.io);
       const meant = { operand, given: namespace, usual: backend.namespace };
-      const key = claimMeant(meant, view, clock.now());
+      const key = claimMeant(meant, view, context.clock.now());
       if (isRefusal(key)) return key;
       return await releaseOne(context, backend, claimKey(key), { force, dryRun });
     });

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { BerthError } from "../../allocator/base/errors.ts";
-import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { createHandlers } from "../../webhook/admission/routes.ts";
 import { codeOf, type Route } from "../../webhook/review/admission-review.ts";
 import type { Webhook } from "../apply/review-client.ts";
+import { contextOn } from "../backend/backend.ts";
 import { type EmbeddedBackend, loadCache } from "../backend/embedded-backend.ts";
 import { withEtcd } from "../backend/etcd-backend.ts";
 import type { UnreadRecords } from "../backend/unread-records.ts";
@@ -27,12 +26,12 @@ export async function withEtcdReviews<T>(
     const database = openDatabase(":memory:");
     try {
       const admitted = openAdmittedObjects(database); // of nothing: nobody keeps objects beside the records
-      const { clock, random, uuid } = io;
+      const { uuid } = io;
       const enqueueForGc = () => {}; // a host that runs looks at every claim soon
       /** By the records as they are now: the object before may have been a pool. */
       const handlersNow = async () => {
         const view = await loadCache(store, { ofContainers: true });
-        const context = { store, view, clock, random, log: noopLogger, serial: new KeyedMutex() };
+        const context = contextOn(store, view, io);
         return createHandlers({
           ...{ context, inventory: admitted, embedded: admitted, enqueueForGc },
           onHosts: true,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Refusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { DryRunResult } from "../../allocator/demand/allocation-dry-run.ts";
-import type { Request } from "../../allocator/model/address-request.ts";
+import { poolsNamed, type Request } from "../../allocator/model/address-request.ts";
+import { shownAs } from "../../allocator/model/interface-macs.ts";
+import { formatAddresses } from "../../allocator/model/interfaces.ts";
+import { printable } from "../terminal/output.ts";
 
 /**
  * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. `later`: its pod runs with other
@@ -19,4 +22,30 @@ export interface DryRunner {
   readonly request: Request;
   /** Of an ordinal whose claim has other addresses until its next pod. */
   readonly kept?: string;
+}
+
+/** Subject, addresses and why, of what a pod would get. */
+export function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
+  if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
+  if (outcome.kind === "nothing") return [subject, "-", outcome.why];
+  if (outcome.kind === "later") return [subject, "later", printable(outcome.why)];
+  if (kept !== undefined) return [subject, outcome.keeps.map(shownAs).join(", "), kept];
+  const addresses = outcome.addresses.map(({ address }) => address);
+  const shown = formatAddresses(addresses, outcome.interfaces).map(shownAs);
+  return [subject, shown.join(", "), whyOf(outcome, request)];
+}
+
+/** Whole sentences for one reason; addresses are named when their reasons differ. */
+function whyOf({ addresses }: DryRunResult, request: Request): string {
+  const reasons = addresses.map((entry) => reasonOf(entry, request));
+  const [first = ""] = reasons;
+  if (reasons.every((reason) => reason === first)) return first;
+  return addresses.map(({ address }, i) => `${shownAs(address)}: ${reasons[i] ?? ""}`).join("; ");
+}
+
+function reasonOf({ address, pool, held }: DryRunResult["addresses"][number], request: Request): string {
+  if (held) return `pool ${pool}: its claim holds it already`;
+  if (request.entries?.flat().includes(address) === true) return `pool ${pool}: asked for by address`;
+  if (poolsNamed(request).length > 0) return `pool ${pool}: free, and the request names the pool`;
+  return `pool ${pool}: free, in the first pool that is open to it`;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
+import { dryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { ownAnnotations } from "../../allocator/demand/foreign-pools.ts";
 import {
   MAX_PRERESERVED_ORDINALS,
@@ -19,10 +20,11 @@ import { type ClusterState, namespaceOf } from "../../allocator/model/cluster-st
 import { OWN_OF_EACH } from "../../allocator/model/dialect.ts";
 import { describeIdentity } from "../../allocator/model/identity.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
+import type { Store } from "../../allocator/store/store.ts";
 import { type Backend, type Objects, partialCache } from "../backend/backend.ts";
-import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
+import { type EmbeddedBackend, loadCache } from "../backend/embedded-backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 import { nodesNow } from "./nodes-now.ts";
-import { refusalNow, type WhereReserved } from "./refusal-now.ts";
 
 /** One ordinal that its StatefulSet wants, and what there is instead of its claim. */
 interface MissingClaim {
@@ -34,6 +36,12 @@ interface MissingClaim {
   /** What is to be reserved for it, or why it can have none, by its template alone. */
   readonly allocation: AllocationRequest | Refusal;
   readonly place: Backend["place"];
+}
+
+interface WhereReserved {
+  readonly store: Store;
+  readonly place: Backend["place"];
+  readonly clock: Clock;
 }
 
 type Claims = (key: string) => Promise<Claim | undefined>;
@@ -54,7 +62,7 @@ export async function ordinalsWithoutClaim(
   clock: Clock,
 ): Promise<readonly Finding[] | undefined> {
   const known = new Map(claims.map(({ key, record }) => [key, record]));
-  try {
+  return await ifAllowed(async () => {
     const sets = await backend.world.objects("StatefulSet");
     const { world, place } = backend;
     const view = place === "cluster" && sets.length > 0 ? await partialCache(backend.store, []) : undefined;
@@ -74,10 +82,7 @@ export async function ordinalsWithoutClaim(
     });
     const lacks = again.filter(({ key }) => names.has(key));
     return await findingsOf(lacks, { store: backend.store, place, clock });
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
+  });
 }
 
 /** The same of one StatefulSet on one host, in words; each says what to do. */
@@ -167,6 +172,27 @@ async function findingsOf(lacks: readonly MissingClaim[], where: WhereReserved):
   return lacks.map((one) =>
     found(one, isRefusal(one.allocation) ? one.allocation : refusals.get(one.allocation)),
   );
+}
+
+/**
+ * Why each can have nothing now, by the decision of whoever reserves it; those that nothing is against are not in it. Reads all
+ * records, unless nothing is asked.
+ */
+async function refusalNow(
+  allocations: readonly AllocationRequest[],
+  { store, place, clock }: WhereReserved,
+): Promise<ReadonlyMap<AllocationRequest, Refusal>> {
+  const refusals = new Map<AllocationRequest, Refusal>();
+  if (allocations.length === 0) return refusals;
+  const view = await loadCache(store);
+  // in a cluster the webhook asks the API server which pools a service account may use, and who looks may not
+  const usable = place === "cluster" ? { usable: new Set(view.pools().map(({ name }) => name)) } : {};
+  for (const allocation of allocations) {
+    const constraints = { ...allocation.constraints, ...usable };
+    const would = await dryRun({ store, view, clock }, { ...allocation, constraints });
+    if (isRefusal(would)) refusals.set(allocation, would);
+  }
+  return refusals;
 }
 
 function found({ key, identity, claim, place }: MissingClaim, refusal: Refusal | undefined): Finding {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // CIDRs that two Nodes have, by what they say themselves and by Berth's records.
 
-import { BerthError } from "../../allocator/base/errors.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
 import { pending } from "../../allocator/gc/finding.ts";
 import { type Cidr, parseCidr } from "../../allocator/ip/address.ts";
 import { fullInterval } from "../../allocator/ip/ip-range.ts";
 import type { Block } from "../../allocator/model/block.ts";
 import type { Objects } from "../backend/backend.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
 
 interface Held {
   readonly node: string;
@@ -24,14 +24,11 @@ export async function sharedNodeCidrs(
   const recorded = blocks.filter(({ use, releasedAt }) => use === "PodCIDR" && releasedAt === undefined);
   if (recorded.length === 0) return [];
   const held: Held[] = recorded.flatMap(({ node, cidr }) => heldBy(node, cidr, "Berth's record"));
-  try {
+  return await ifAllowed(async () => {
     for await (const { metadata, spec } of world.each("Node"))
       for (const text of spec.list("podCIDRs")) held.push(...heldBy(metadata.name, String(text), "its spec"));
-  } catch (error) {
-    if (error instanceof BerthError && error.code === "STORE_READ_ONLY") return undefined;
-    throw error;
-  }
-  return sharing(held);
+    return sharing(held);
+  });
 }
 
 function heldBy(node: string, text: string, by: Held["by"]): Held[] {

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import type { BerthError } from "../../allocator/base/errors.ts";
 import { nearestWord } from "../../allocator/base/nearest-word.ts";
-import { type Flag, type Flags, usageError, withHelp } from "./flags.ts";
+import { type Flag, type Flags, needlessArgument, usageError, withHelp } from "./flags.ts";
 
 /** The arguments of one call, checked against the command's flags. */
 export class Arguments {
@@ -37,7 +37,7 @@ export class Arguments {
     const missing = names[this.operands.length];
     if (missing !== undefined) throw usageError(`${missing} is missing`);
     const needless = this.operands[names.length];
-    if (needless !== undefined) throw usageError(`${JSON.stringify(needless)} is one argument too many`);
+    if (needless !== undefined) throw needlessArgument(needless);
     return this.operands;
   }
 }

@@ -72,6 +72,14 @@ export function usageError(message: string): BerthError {
   return new BerthError("CONFIG_INVALID", message);
 }
 
+export function needlessArgument(given: string): BerthError {
+  return usageError(`${JSON.stringify(given)} is one argument too many`);
+}
+
+export function noEtcd(): BerthError {
+  return usageError("there is no URL of etcd; give it with --etcd, or set BERTH_ETCD");
+}
+
 /** Of an address that somebody typed and that is none. */
 export function noAddress(text: string, flag = ""): BerthError {
   const said = `${flag}${flag === "" ? "" : " "}${JSON.stringify(text)}`;

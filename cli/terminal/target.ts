@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { resolve } from "node:path";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { usageError } from "./flags.ts";
+import { noEtcd, usageError } from "./flags.ts";
 
 /** What the environment says about where records are. */
 export interface EnvDefaults {
@@ -117,7 +117,7 @@ export function etcdOf(
   });
   if (urls === undefined || urls === "") {
     if (said.length === 0) return undefined;
-    throw usageError("there is no URL of etcd; give it with --etcd, or set BERTH_ETCD");
+    throw noEtcd();
   }
   if (elsewhere !== undefined) throw usageError(`give --etcd or --${elsewhere}, not both`);
   return { ...env, ...Object.fromEntries(said), urls };
