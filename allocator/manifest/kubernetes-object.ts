@@ -92,6 +92,12 @@ export function readObject(value: unknown): KubeObject | Refusal {
   };
 }
 
+/** The condition of that type in its status; undefined: it has none. */
+export function conditionOf({ json }: KubeObject, type: string): Fields | undefined {
+  const conditions = json.at("status").list("conditions");
+  return conditions.map((one) => new Fields(one)).find((one) => one.text("type") === type);
+}
+
 export function podMetadata(pod: KubeObject, namespace: string): PodMetadata {
   const { name, generateName, labels, annotations, owner } = pod.metadata;
   return { namespace, name, generateName, labels, annotations, ...(owner === undefined ? {} : { owner }) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { conditionOf, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, fenceOf } from "../../allocator/manifest/node-fence.ts";
 
 /** What stands for invariant 3b on the Node object, in words; undefined: it is not fenced. */
@@ -9,9 +9,8 @@ export function fencedBy(node: KubeObject): string | undefined {
 }
 
 /** Whether the kubelet says that the node is well, and since when it says so. */
-export function readinessOf({ json }: KubeObject): { readonly ready: boolean; readonly since: string } {
-  const conditions = json.at("status").list("conditions");
-  const ready = conditions.map((each) => new Fields(each)).find((each) => each.text("type") === "Ready");
+export function readinessOf(node: KubeObject): { readonly ready: boolean; readonly since: string } {
+  const ready = conditionOf(node, "Ready");
   return { ready: ready?.text("status") === "True", since: ready?.text("lastTransitionTime") ?? "" };
 }
 

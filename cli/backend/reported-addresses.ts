@@ -2,7 +2,7 @@
 // Addresses that others report of a pod: kubelet those of its first interface, Multus those of each network.
 
 import { type Address, familyOf, parseAddress } from "../../allocator/ip/address.ts";
-import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { conditionOf, Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { addressesOn, FIRST_INTERFACE } from "../../allocator/model/interfaces.ts";
 import { reportedInterface, unreportedInterfaces } from "./attachment-report.ts";
@@ -55,11 +55,8 @@ export function reportedSince(pod: KubeObject): number | undefined {
 }
 
 /** Whether the pod has a sandbox with its network (KEP-3085); undefined: its kubelet does not say. */
-function sandboxCondition({ json }: KubeObject): Fields | undefined {
-  const conditions = json.at("status").list("conditions");
-  return conditions
-    .map((one) => new Fields(one))
-    .find((one) => one.text("type") === "PodReadyToStartContainers");
+function sandboxCondition(pod: KubeObject): Fields | undefined {
+  return conditionOf(pod, "PodReadyToStartContainers");
 }
 
 function networksIn(text: string): readonly unknown[] {

@@ -12,7 +12,7 @@ import {
 } from "../../allocator/lifecycle/retention.ts";
 import { allowedTtlMs } from "../../allocator/lifecycle/retention-limits.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
-import { Fields, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { conditionOf, type KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { doesWithout, matchesRef, type OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import { bareNamespace, type NamespaceState } from "../../allocator/model/cluster-state.ts";
@@ -272,11 +272,8 @@ export function isDeleting({ json }: KubeObject): boolean {
 }
 
 /** Why the scheduler has not found a node, in its own words. */
-export function unschedulable({ json }: KubeObject): string {
-  const conditions = json.at("status").list("conditions");
-  const scheduled = conditions
-    .map((condition) => new Fields(condition))
-    .find((condition) => condition.text("type") === "PodScheduled");
+export function unschedulable(pod: KubeObject): string {
+  const scheduled = conditionOf(pod, "PodScheduled");
   return scheduled?.text("status") === "False" ? scheduled.text("message") : "";
 }
 
