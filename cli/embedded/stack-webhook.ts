@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isIP } from "node:net";
 import { join } from "node:path";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
@@ -21,12 +20,13 @@ interface StackWebhookOptions {
   readonly dataDir: string;
   /** Any that is free if absent or 0. */
   readonly webhookPort?: number;
-  /** 127.0.0.1 if absent. */
-  readonly webhookHost?: string;
   readonly clock: Clock;
   readonly log: Logger;
   readonly app: ReturnType<typeof createApp>;
 }
+
+const HOST = "127.0.0.1";
+const NAMES: ServerNames = { dnsNames: ["localhost"], addresses: [HOST, "::1"] };
 
 /**
  * Where a stack takes reviews: on a socket, for berthctl, and on a port, for what speaks TLS. The socket goes by the rights of
@@ -36,30 +36,29 @@ export async function startWebhook(
   options: StackWebhookOptions,
   closers: CleanupStack,
 ): Promise<Pick<StackFile, "webhook" | "ca" | "cert" | "key" | "reviews">> {
-  const { clock, log, app, dataDir, webhookHost: host = "127.0.0.1", webhookPort: port = 0 } = options;
+  const { clock, log, app, dataDir, webhookPort: port = 0 } = options;
   const folder = join(dataDir, "tls");
-  const names = namesOf(host);
-  const made = await ensureCertificates(folder, names, clock);
+  const made = await ensureCertificates(folder, NAMES, clock);
   const server = await serveTls({
-    ...{ app, host, port, log, clock },
+    ...{ app, host: HOST, port, log, clock },
     certificate: made.leaf,
     clientAuthority: made.authority.cert,
     trusted: trustedOf(folder),
   }).catch((error: unknown) => {
-    throw isTaken(error) ? portTaken(host, port, error) : error;
+    throw isTaken(error) ? portTaken(port, error) : error;
   });
   closers.push(() => server.close());
   const reload = ({ authority, leaf }: EnsuredCertificates) => {
     server.reload(leaf);
     server.trustClients(authority.cert);
   };
-  const renewing = renewDaily({ folder, names, clock, log, reload });
+  const renewing = renewDaily({ folder, names: NAMES, clock, log, reload });
   closers.push(() => renewing.close());
   const reviews = reviewsSocketOf(dataDir);
   const local = await serveLocally({ app, path: reviews, log, clock });
   closers.push(() => local.close());
   return {
-    webhook: `https://${host}:${server.address.port}`,
+    webhook: `https://${HOST}:${server.address.port}`,
     ca: join(folder, "ca.crt"),
     cert: join(folder, "client.crt"),
     key: join(folder, "client.key"),
@@ -71,17 +70,9 @@ function isTaken(error: unknown): boolean {
   return error instanceof BerthError && errnoOf(error.cause) === "EADDRINUSE";
 }
 
-function portTaken(host: string, port: number, cause: unknown): BerthError {
-  const words = `port ${port} of ${host} is in use by another process; choose another with --webhook-port, or leave it out for any that is free`;
+function portTaken(port: number, cause: unknown): BerthError {
+  const words = `port ${port} of ${HOST} is in use by another process; choose another with --webhook-port, or leave it out for any that is free`;
   return new BerthError("CONFIG_INVALID", words, { cause });
-}
-
-function namesOf(host: string): ServerNames {
-  const given = isIP(host) === 0 ? { dnsNames: [host], addresses: [] } : { dnsNames: [], addresses: [host] };
-  return {
-    dnsNames: [...new Set(["localhost", ...given.dnsNames])],
-    addresses: [...new Set(["127.0.0.1", "::1", ...given.addresses])],
-  };
 }
 
 /** Metrics name pools and namespaces, so reading asks for the certificate, too. */

@@ -40,8 +40,6 @@ export interface StackOptions {
   readonly poolsFile?: string;
   /** Any that is free if absent or 0. */
   readonly webhookPort?: number;
-  /** 127.0.0.1 if absent. */
-  readonly webhookHost?: string;
   /** This host's name if absent. */
   readonly node?: string;
   readonly clock: Clock;

@@ -74,14 +74,6 @@ export class BlockSpace {
     return contains(this.#whole, n);
   }
 
-  isHole(n: bigint): boolean {
-    return this.#holes.has(n);
-  }
-
-  isUsed(n: bigint): boolean {
-    return this.#used.has(n);
-  }
-
   /** From now on a sandbox has the address. */
   hold(n: bigint): void {
     this.#cooling.delete(n);

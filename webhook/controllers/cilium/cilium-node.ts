@@ -37,8 +37,6 @@ export interface CiliumNode {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Of the Node that it belongs to; undefined: nobody wrote that. */
-  readonly nodeUID: string | undefined;
   /** `spec.ipam.pool`. */
   readonly pool: ReadonlySet<string>;
   /** Those of `pool` under a key that is written in another way (`FD00::5`): agents compare keys as they are, and give such an address whatever they were asked. */
@@ -71,13 +69,10 @@ export function readCiliumNode(item: KubeItem): CiliumNode {
   const { spec, status } = item as KubeItem & Json;
   const [given, said] = [objectAt(spec, "ipam"), objectAt(status, "ipam")];
   const pools = objectAt(given, "pools");
-  const owners = listAt(item.metadata, "ownerReferences").map((owner) => owner as Json);
-  const node = owners.find((owner) => owner["kind"] === "Node");
   const error = objectAt(said, "operator-status")["error"];
   const keys = Object.keys(objectAt(given, "pool"));
   return {
     ...{ name, uid, resourceVersion },
-    nodeUID: typeof node?.["uid"] === "string" ? node["uid"] : undefined,
     pool: new Set(keys.map(canonical)),
     misspelt: new Set(keys.map(canonical).filter((address, n) => address !== keys[n])),
     podCIDRs: listAt(given, "podCIDRs").filter((cidr) => typeof cidr === "string"),
