@@ -43,6 +43,18 @@ it("merges as kubectl does: absent files are passed over, the first of a name co
   assert.equal(namespaceOf(other), "default");
 });
 
+it("reads the token of a user from the file that it names, wherever that is", async (t) => {
+  const users = [
+    { name: "v", user: { tokenFile: "other" } },
+    { name: "u", user: { tokenFile: "token", token: "t" } },
+  ];
+  const text = configText({ context: "one", server: "https://a" });
+  const file = filesOf(t, { a: JSON.stringify({ ...JSON.parse(text), users }), token: "from-file\n" });
+  const options: { headers?: object } = {};
+  await loadKubeConfig({ kubeconfigs: [file("a")] }).applyToHTTPSOptions(options);
+  assert.deepEqual(options.headers, { Authorization: "Bearer from-file" });
+});
+
 it("names what is wrong", (t) => {
   const file = filesOf(t, {
     a: configText({ context: "one", server: "https://a" }),

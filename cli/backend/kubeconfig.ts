@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 // biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/api/connection.ts
 import { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { readsTokenFiles, withTokenFiles } from "../../kube/api/token-files.ts";
 import type { ClusterTarget } from "../terminal/target.ts";
 
 export type { KubeConfig };
@@ -45,13 +46,14 @@ function merged(files: readonly string[]): KubeConfig {
     contexts: firstOfName(services.flatMap(({ contexts }) => contexts ?? [])),
     currentContext: services.map((part) => part.currentContext).find((name) => name) ?? "",
   });
-  return all;
+  return readsTokenFiles(all);
 }
 
 function readFile(file: string): KubeConfig {
   const config = new KubeConfig();
   try {
     config.loadFromFile(file);
+    config.users = withTokenFiles(config.users, { text: readFileSync(file, "utf8"), file });
     return config;
   } catch (error) {
     const [why = ""] = messageOf(error).split("\n");

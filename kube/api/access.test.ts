@@ -9,6 +9,7 @@ import { createClock } from "../../system/clock.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { accessOf, podAccess } from "./access.ts";
 import { connect } from "./connection.ts";
+import type { ApiAccess } from "./credentials.ts";
 
 let folder: string;
 
@@ -23,7 +24,8 @@ function setUp(): void {
 describe("the way to the API server", () => {
   setUp();
 
-  it("of a pod is its service account, whose token may change", async () => {
+  /** A server that knows the token "two", and how it is asked. */
+  async function served(use: (server: { readonly port: string; readonly ca: string }) => Promise<void>) {
     const clock = createClock();
     const ca = await issueAuthority(clock);
     const { cert, key } = await issueServingCertificate(
@@ -35,21 +37,81 @@ describe("the way to the API server", () => {
       response.writeHead(headers.authorization === "Bearer two" ? 200 : 401).end('"it is you"');
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    writeFileSync(join(folder, "ca.crt"), ca.cert);
-    writeFileSync(join(folder, "token"), "one\n");
     const address = server.address();
     const port = String(typeof address === "object" ? address?.port : 0);
-    const connection = connect(podAccess({ host: "127.0.0.1", port }, folder), { clock, userAgent: "test" });
     try {
-      const get = () => connection.call({ method: "GET", path: "/" });
-      assert.equal((await get()).status, 401);
-      writeFileSync(join(folder, "token"), "two\n");
-      assert.deepEqual(await get(), { status: 200, body: "it is you" });
+      await use({ port, ca: ca.cert });
     } finally {
-      connection.close();
       server.closeAllConnections();
       await new Promise((done) => server.close(done));
     }
+  }
+
+  /** That of one call after the other, between which something is done. */
+  async function statuses(access: ApiAccess, between: readonly (() => void)[]): Promise<number[]> {
+    const connection = connect(access, { clock: createClock(), userAgent: "test" });
+    try {
+      const get = async () => (await connection.call({ method: "GET", path: "/" })).status;
+      const all = [await get()];
+      for (const act of between) {
+        act();
+        all.push(await get());
+      }
+      return all;
+    } finally {
+      connection.close();
+    }
+  }
+
+  it("of a pod is its service account, whose token may change", async () => {
+    await served(async ({ port, ca }) => {
+      writeFileSync(join(folder, "ca.crt"), ca);
+      writeFileSync(join(folder, "token"), "one\n");
+      const access = podAccess({ host: "127.0.0.1", port }, folder);
+      const renew = () => writeFileSync(join(folder, "token"), "two\n");
+      assert.deepEqual(await statuses(access, [renew]), [401, 200]);
+    });
+  });
+
+  const kubeconfigOf = ({ port, ca }: { port: string; ca: string }, user: object) =>
+    JSON.stringify({
+      clusters: [
+        {
+          name: "c",
+          cluster: {
+            server: `https://127.0.0.1:${port}`,
+            "certificate-authority-data": Buffer.from(ca).toString("base64"),
+          },
+        },
+      ],
+      users: [{ name: "u", user }],
+      contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+      "current-context": "x",
+    });
+
+  it("of a kubeconfig is a token in a file, which may change, and counts before a token beside it", async () => {
+    await served(async (server) => {
+      const kubeconfig = join(folder, "kubeconfig");
+      writeFileSync(kubeconfig, kubeconfigOf(server, { tokenFile: "token", token: "three" }));
+      writeFileSync(join(folder, "token"), "one\n");
+      const renew = () => writeFileSync(join(folder, "token"), "two\n");
+      assert.deepEqual(await statuses(await accessOf({ kubeconfig }), [renew]), [401, 200]);
+    });
+  });
+
+  it("of a kubeconfig is what it says now, and what it said before while it is half written", async () => {
+    await served(async (server) => {
+      const kubeconfig = join(folder, "kubeconfig");
+      const write = (user: object) => writeFileSync(kubeconfig, kubeconfigOf(server, user));
+      write({ token: "one" });
+      const access = await accessOf({ kubeconfig });
+      assert.deepEqual(await statuses(access, [() => write({ token: "two" })]), [401, 200]);
+      const whole = kubeconfigOf(server, { token: "one" });
+      const cut = () => writeFileSync(kubeconfig, whole.slice(0, -40));
+      const without = () => writeFileSync(kubeconfig, "{}");
+      const gone = () => rmSync(kubeconfig);
+      for (const act of [cut, without, gone]) assert.deepEqual(await statuses(access, [act]), [200, 200]);
+    });
   });
 
   it("of a pod without a service account is told when it is asked for", async () => {

@@ -2,9 +2,6 @@
 import { readFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
-// biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/api/connection.ts
-import type { KubeConfig } from "@kubernetes/client-node";
-import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { ApiAccess } from "./credentials.ts";
 
 /** How the API server is reached: by a kubeconfig, an absolute path, or as a pod of its cluster. */
@@ -15,7 +12,9 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /** Throws CONFIG_INVALID for a kubeconfig that cannot be read. */
 export async function accessOf(api: ApiServer): Promise<ApiAccess> {
-  return "host" in api ? podAccess(api) : await readKubeConfig(api.kubeconfig);
+  if ("host" in api) return podAccess(api);
+  const { KubeConfigFile } = await import("./kubeconfig-file.ts"); // what it needs, no pod loads
+  return await KubeConfigFile.open(api.kubeconfig);
 }
 
 /**
@@ -35,21 +34,4 @@ export function podAccess(
       options.headers = { Authorization: `Bearer ${token}` };
     },
   };
-}
-
-/**
- * The kubeconfig of that file, which BERTH_KUBECONFIG names. The package that reads it takes up 80 MB, and is loaded by
- * those who ask. Throws CONFIG_INVALID.
- */
-async function readKubeConfig(file: string): Promise<KubeConfig> {
-  // biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/api/connection.ts
-  const { KubeConfig } = await import("@kubernetes/client-node");
-  const config = new KubeConfig();
-  try {
-    config.loadFromFile(file);
-    return config;
-  } catch (cause) {
-    const [why = ""] = messageOf(cause).split("\n");
-    throw new BerthError("CONFIG_INVALID", `BERTH_KUBECONFIG ${file} cannot be read: ${why}`, { cause });
-  }
 }
