@@ -7,7 +7,7 @@ import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { syncCache } from "../../allocator/cache/sync.ts";
-import { requestFor } from "../../allocator/demand/build-request.ts";
+import { requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
@@ -142,6 +142,16 @@ export class BinderCluster {
   async hold(token: string, address: string): Promise<Stored<"claim">> {
     const identity = { kind: "Pod", apiVersion: "v1", name: "etl-" };
     return await this.#reserve(requestOf({ kind: "anonymous", identity }, address, token));
+  }
+
+  /** The same of an entry of a list, which the next pod of its Deployment may have. */
+  async slot(token: string, address: string): Promise<Stored<"claim">> {
+    const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web" };
+    const podIdentity = { kind: "set", workload: "web", identity } as const;
+    const request = { entries: [addrs(address)] };
+    const input = applicantOf({ podIdentity, request, token, now: Date.now() });
+    const [allocation = assert.fail("no slot")] = slotRequests(input, "web");
+    return await this.#reserve(allocation);
   }
 
   /** As the webhook lets it pass; gives its name and uid. */

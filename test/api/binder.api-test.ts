@@ -110,6 +110,28 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.bound(claim.record.name, uid, "node-a");
     });
 
+    it("says in the hold of an entry which pod it was for, when that has gone or ended before it was met", async () => {
+      await binder();
+      for (const [token, leave] of [
+        ["gonegonegonegonegonegonego", (name: string) => cluster.forceDelete(name)],
+        ["overoveroveroveroveroverov", (name: string) => cluster.end(name)],
+      ] as const) {
+        const claim = await cluster.slot(token, "10.20.1.40");
+        const { name, uid } = await cluster.pod({ generateName: "web-" }, claim);
+        await overtaken(`after-${token}`, token.startsWith("gone") ? "10.20.1.41" : "10.20.1.42");
+        await leave(name);
+        await eventually("the pod stands in the hold", async () => {
+          const { binding } = await cluster.read("web-slot-0");
+          return (binding?.podUID === uid && binding.node === "") || undefined;
+        });
+        assert.equal((await cluster.read("web-slot-0")).binding?.token, token);
+        const stored = await cluster.store.get("claim", "shop/web-slot-0");
+        await cluster.store.remove("claim", stored ?? assert.fail());
+        const held = await cluster.store.get("reservation", "10.20.1.40");
+        await cluster.store.remove("reservation", held ?? assert.fail());
+      }
+    });
+
     it("writes once for a pod with a generated name that is scheduled soon", async () => {
       await binder();
       const claim = await cluster.hold("soonsoonsoonsoonsoonsoonso", "10.20.1.4");

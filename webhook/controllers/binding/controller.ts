@@ -14,6 +14,7 @@ import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { PASSING } from "../passing-faults.ts";
 import { type BindDecision, decideBinding } from "./bind-decision.ts";
 import { gatherEvidence } from "./binding-evidence.ts";
+import { leftHold } from "./left-holds.ts";
 import { BindingMetrics } from "./metrics.ts";
 import { type Blocker, obstacleOf, PodEvents } from "./pod-events.ts";
 import { recreateClaim, settledClaim } from "./recreate-claim.ts";
@@ -34,6 +35,8 @@ const POLL_MS = 50;
 const ECHO_MS = 1_000;
 /** While a node's object is absent its grace runs out without anything changing. */
 const GRACE_LOOK_MS = 5_000;
+
+const NO_EVIDENCE = { fenced: false, holdExpired: false };
 
 type Waits = Extract<BindDecision, { kind: "waits" }>;
 type Again = Extract<Outcome, { kind: "again" }>;
@@ -58,6 +61,8 @@ class Binder implements Controller {
   readonly #unsettled: StateTimer;
   readonly #blocked: StateTimer;
   readonly #replaced = new Map<string, string>(); // pod key -> revision of its claim that was replaced here last
+  /** Pods that have gone, or have ended, and for which a claim may still be held. */
+  readonly #left = new Map<string, ObservedPod>(); // pod key -> as it was seen last
   readonly #stop = new AbortController();
   readonly #unsubscribe: readonly (() => void)[];
   readonly #ended: Promise<void>;
@@ -109,6 +114,8 @@ class Binder implements Controller {
     if (before === undefined || before.exempt) return;
     const gone = now?.uid !== before.uid;
     if (!gone && (before.ended || !now.ended)) return;
+    if (this.#deps.leadership.leads() && leftHold(this.#deps.cache, before) !== undefined)
+      this.#left.set(key, before);
     for (const { key: claim } of this.#deps.cache.claimsOfPod(before.namespace, before.name))
       this.#wakeWaitersOf(claim);
   }
@@ -146,15 +153,25 @@ class Binder implements Controller {
   }
 
   async #work(key: string): Promise<Outcome> {
-    const pod = this.#deps.watches.pods.get(key);
-    if (pod === undefined) return this.#seenSettled(key);
+    const [pod, left] = [this.#deps.watches.pods.get(key), this.#left.get(key)];
+    const seen = pod ?? left;
+    if (seen === undefined) return this.#seenSettled(key);
     try {
-      return await this.#lookAt(key, pod);
+      if (left !== undefined) await this.#meetLeft(key, left);
+      return pod === undefined ? this.#seenSettled(key) : await this.#lookAt(key, pod);
     } catch (error) {
       const code = error instanceof BerthError ? error.code : "INTERNAL";
       this.#deps.context.log.warn("pod cannot be bound, and is tried again", { pod: key, code, error });
-      return this.#obstructed(key, pod, { code, message: messageOf(error) });
+      return this.#obstructed(key, seen, { code, message: messageOf(error) });
     }
+  }
+
+  /** Written into the hold, so that every replica knows: the next pod of the set is refused otherwise until the hold's time is over. */
+  async #meetLeft(key: string, left: ObservedPod): Promise<void> {
+    const { context } = this.#deps;
+    const held = leftHold(context.view, left);
+    if (held !== undefined) await bind(context, held.claim, held.target, async () => NO_EVIDENCE);
+    this.#left.delete(key);
   }
 
   async #lookAt(key: string, pod: ObservedPod): Promise<Outcome> {
