@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens in a day.
+import { setTimeout as pause } from "node:timers/promises";
 import type { Connection } from "../../kube/api/connection.ts";
 import { type KubeItem, PODS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
@@ -9,6 +10,7 @@ import {
   applyAgain,
   appOf,
   evict,
+  forceDelete,
   hasEnded,
   listed,
   makePod,
@@ -18,17 +20,19 @@ import {
 } from "./day-calls.ts";
 import type { DayCluster } from "./day-cluster.ts";
 import type { DayKubelet } from "./day-kubelets.ts";
-import { type Applied, GENERATED, type Json, pods } from "./day-objects.ts";
+import { type Applied, GENERATED, type Json, NAMESPACE_OF_DAY, pods } from "./day-objects.ts";
 
 /** What happens, by its share. */
 const SHARES = {
   ...{ fail: 5, drain: 2, delete: 6, roll: 3, scale: 3, restore: 2, again: 4 },
-  ...{ reboot: 1, shutdown: 1, renew: 4 },
+  ...{ reboot: 1, shutdown: 1, renew: 4, force: 3, outage: 1 },
 } as const;
 export type Act = keyof typeof SHARES;
 export const ACTS = Object.keys(SHARES) as readonly Act[];
 const DECK = ACTS.flatMap((act) => Array.from({ length: SHARES[act] }, () => act));
 
+/** With an API server that takes its time to start, controllers are as long without it as in an upgrade of a control plane. */
+const LONGEST_OUTAGE_MS = 3_000;
 /** Until what was deleted is gone with all that waits for it, on a slow machine. */
 const GONE_MS = 600_000;
 
@@ -82,10 +86,25 @@ export class DayActs {
     reboot: async () => await this.#kubelet().reboot(),
     shutdown: async () => await this.#shutDown(this.#kubelet()),
     renew: async () => await this.renew(),
+    force: async ({ metadata }) => await this.#force(metadata),
+    outage: async () => await this.#outage(),
   };
 
   #kubelet(): DayKubelet {
     return this.#options.random.pick(this.#options.cluster.kubelets);
+  }
+
+  /** Its object is gone while its sandbox lives: whoever takes its place waits for the sandbox's end. */
+  async #force({ name, uid }: KubeItem["metadata"]): Promise<void> {
+    await forceDelete(this.#admin, PODS, { namespace: NAMESPACE_OF_DAY, name }, uid);
+  }
+
+  /** The API server is killed amid whatever is under way, and people go on as soon as it answers again. */
+  async #outage(): Promise<void> {
+    const { cluster, random } = this.#options;
+    await cluster.plane.apiServer.stop("SIGKILL");
+    await pause(random.fraction() * LONGEST_OUTAGE_MS);
+    await cluster.plane.start();
   }
 
   async #fail({ metadata: { name, uid } }: KubeItem, reason: string): Promise<void> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A day in a cluster, with the controllers and the scheduler of Kubernetes and real agents; kubelets are played. Pods of
-// every kind of workload are created, evicted, completed, failed, rolled, scaled and restored, and their nodes rebooted. At
+// every kind of workload are created, evicted, completed, failed, rolled, scaled, deleted by force and restored, their nodes rebooted, and the API server killed. At
 // the end every address is held by somebody who needs it, and no pod waits. BERTH_SEED replays the choices, not the timing.
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
