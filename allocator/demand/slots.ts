@@ -248,6 +248,15 @@ async function holdFor(
   return result.kind === "replaced" ? result.stored : undefined;
 }
 
+/**
+ * Nobody comes with the token of the hold, for whoever was to be told it has been refused meanwhile. What somebody has changed since is
+ * not this hold's any more.
+ */
+export async function giveHoldBack({ store }: Pick<Context, "store">, held: Stored<"claim">): Promise<void> {
+  const { binding, ...rest } = held.record;
+  if (binding?.node === "" && binding.podUID === "") await store.replace("claim", held, rest);
+}
+
 function busy(claim: Claim, { identity }: AllocationRequest): Refusal {
   if (nameConflict(claim, identity)) return namesake(claim, identity);
   if (claim.deleting === true) return deletionPending(claim);

@@ -44,6 +44,22 @@ describe("pods of a Deployment with a set", () => {
     await assertClean(world);
   });
 
+  it("that were refused because they took too long leave their slot to the next one", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const object = deploymentPod("web", { annotations: { [IPS]: "10.20.0.70" } });
+    for (let n = 0; n < 3; n++) {
+      const late = await mutatePods(world.admission)(review(object, "CREATE"), AbortSignal.abort());
+      assert.equal(late.allowed, true);
+      await world.settle();
+    }
+    assert.equal((await world.all("claim"))[0]?.record.binding, undefined);
+    assert.equal(await admitPod(world, object), "10.20.0.70");
+    const second = await mutatePods(world.admission)(review(object, "CREATE"), AbortSignal.abort());
+    assert.equal(second.allowed, false);
+    assert.match(await admitPod(world, object), /^SET_EXHAUSTED: .*admitted less than 120 s ago/);
+    await assertClean(world);
+  });
+
   it("are known by name once they exist, and their slot is free when they are gone", async () => {
     await using world = await openWorld({ pools: POOLS });
     const object = deploymentPod("web", { annotations: { [IPS]: "10.20.0.70" } });

@@ -11,7 +11,7 @@ import {
   readPod,
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
-import { allocateSlot } from "../../allocator/demand/slots.ts";
+import { allocateSlot, giveHoldBack } from "../../allocator/demand/slots.ts";
 import { cappedTtl, fallenBack, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { Reserved } from "../../allocator/lifecycle/allocation-request.ts";
@@ -65,14 +65,14 @@ import { unknownIn } from "./unknown-keys.ts";
 
 /** `/mutate/pods`: reserves what a pod asks for, or finds its claim, and writes both into the pod. */
 export function mutatePods(admission: AdmissionContext): Handler {
-  return async (request) => {
+  return async (request, signal) => {
     if (request.operation !== "CREATE" || request.subResource !== "") return allowed(request.uid);
     const pod = objectOf(request, "object");
     if (isRefusal(pod)) return denied(request.uid, pod);
     const exempt = isExempt(pod);
     const wrong = expectKind(pod, ["Pod"]) ?? (exempt ? undefined : unknownIn(request, pod, "Pod"));
     if (wrong !== undefined) return denied(request.uid, wrong);
-    if (!exempt) return await decide(admission, request, pod);
+    if (!exempt) return await decide(admission, request, pod, signal);
     return keptAway(admission, request, pod);
   };
 }
@@ -106,6 +106,7 @@ async function decide(
   admission: AdmissionContext,
   request: AdmissionRequest,
   pod: KubeObject,
+  signal: AbortSignal,
 ): Promise<AdmissionResponse> {
   const known = await admission.inventory.namespace(pod.metadata.namespace);
   const namespace = known ?? bareNamespace(pod.metadata.namespace);
@@ -137,6 +138,7 @@ async function decide(
     pod,
     podAllocation: await withPermittedPools(admission, pod, podAllocation),
     warnings: [...lostLater(admission, own, input.podIdentity), ...judged],
+    signal,
   };
   return request.dryRun
     ? await dryRunReview(admission, request, admitted)
@@ -207,18 +209,21 @@ interface Admitted {
   readonly pod: KubeObject;
   readonly podAllocation: PodAllocation;
   readonly warnings: readonly string[];
+  /** The API server has given up, or was told that it took too long: the pod is refused whatever comes of it. */
+  readonly signal: AbortSignal;
 }
 
 async function admit(
   admission: AdmissionContext,
   request: AdmissionRequest,
-  { pod, podAllocation, warnings }: Admitted,
+  { pod, podAllocation, warnings, signal }: Admitted,
 ): Promise<AdmissionResponse> {
   const got = await reserveFor(admission, pod.metadata.namespace, podAllocation);
   if (isRefusal(got)) return denied(request.uid, got);
   const { record } = got.claim;
   const token = tokenFor(record, podAllocation);
   if (isRefusal(token)) return denied(request.uid, token);
+  if (signal.aborted && podAllocation.kind === "anySlot") await giveHoldBack(admission.context, got.claim);
   const { annotations } = pod.metadata;
   const named = namedIn(podAllocation, record.name);
   const ips =
