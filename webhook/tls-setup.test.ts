@@ -21,6 +21,7 @@ describe("certificates from files", () => {
   let clock: ManualClock;
   let closers: CleanupStack = [];
   const lines: string[] = [];
+  const tell = (message: string) => void lines.push(message);
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "berth-serving-"));
     clock = new ManualClock(createClock().now());
@@ -40,7 +41,7 @@ describe("certificates from files", () => {
     const options = {
       ...{ connection: new ScriptedConnection(), namespace: "berth-system", certificates: folder },
       ...{ host: "127.0.0.1", port: 0, clock, random: createRandom() },
-      log: { ...noopLogger, warn: (message: string) => void lines.push(message) },
+      log: { ...noopLogger, warn: tell, error: tell },
     };
     const opened = await openCertificates(options);
     const serving = await serveCertificates(options, {
@@ -79,6 +80,27 @@ describe("certificates from files", () => {
     }
     assert.deepEqual(serving.certificates(), { serving: next.cert });
     assert.equal(await get(), "ok");
+  });
+
+  it("are waited for, not ready, when they have expired", async () => {
+    const old = await leaf();
+    await write("tls.crt", old.cert);
+    await write("tls.key", old.key);
+    clock.advance(400 * 86_400_000);
+    const { serving } = await serve();
+    const { ready, reason } = serving.ready();
+    assert.equal(ready, false);
+    assert.match(reason, /^the certificate in .* cannot be used: the certificate expired on .*; renew it$/);
+    assert.deepEqual(serving.certificates(), {});
+    assert.deepEqual(lines, ["the certificate has expired; waiting for another one"]);
+    const next = await issueServingCertificate(await authority, NAMES, clock);
+    await write("tls.crt", next.cert);
+    await write("tls.key", next.key);
+    while (!serving.ready().ready) {
+      clock.advance(5_000);
+      await new Promise((tick) => setTimeout(tick, 5));
+    }
+    assert.deepEqual(serving.certificates(), { serving: next.cert });
   });
 
   it("are served at once when they are a pair, and said to be missing when they are", async () => {

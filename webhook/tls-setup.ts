@@ -16,7 +16,7 @@ import {
   watchCertificateFiles,
 } from "./certificates/file-watch.ts";
 import { issueAuthority, issueServingCertificate, type ServerNames } from "./certificates/issue.ts";
-import { type CertificatePair, readPair } from "./certificates/pair.ts";
+import { type CertificatePair, readPair, readServingPair } from "./certificates/pair.ts";
 import { namesOf } from "./certificates/terms.ts";
 import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
@@ -43,7 +43,7 @@ interface InitialCertificates {
   readonly certificate: CertificatePair;
   /** PEM. */
   readonly clientAuthority: string | undefined;
-  /** The files hold no pair yet, because somebody writes them one after the other: what they hold, and why that is none. */
+  /** The files hold no pair yet, because somebody writes them one after the other, or one that has expired: what they hold, and why that is none. */
   readonly unfit?: { readonly pair: CertificatePair; readonly why: string };
 }
 
@@ -79,8 +79,37 @@ async function openFiles({
     return { certificate: pair };
   } catch (error) {
     log.warn("certificate files hold no pair; waiting for one", { path: certificates, error });
-    const why = `the certificate in ${certificates} cannot be used: ${messageOf(error)}`;
-    return { certificate: await temporaryCertificate(NOBODY, clock), unfit: { pair, why } };
+    return await unfitFor(pair, error, { certificates, clock });
+  }
+}
+
+async function unfitFor(
+  pair: CertificatePair,
+  error: unknown,
+  { certificates, clock }: Pick<ServingOptions, "certificates" | "clock">,
+): Promise<InitialCertificates & Required<Pick<InitialCertificates, "unfit">>> {
+  const why = `the certificate in ${certificates} cannot be used: ${messageOf(error)}`;
+  const certificate = await temporaryCertificate(NOBODY, clock);
+  return { certificate, clientAuthority: undefined, unfit: { pair, why } };
+}
+
+/**
+ * One that has ended is waited for like one that is none: the controllers of this process need no certificate. Asked when the API server's time
+ * is known, for a host's clock that is ahead would keep a good one from being served.
+ */
+async function withoutExpired(
+  options: ServingOptions,
+  opened: InitialCertificates,
+): Promise<InitialCertificates> {
+  const { certificates: path, clock, log, issued } = options;
+  const { certificate, clientAuthority, unfit } = opened;
+  if (issued !== undefined || unfit !== undefined) return opened;
+  try {
+    readServingPair(certificate, clock.now());
+    return opened;
+  } catch (error) {
+    log.error("the certificate has expired; waiting for another one", { path, error });
+    return { ...(await unfitFor(certificate, error, options)), clientAuthority };
   }
 }
 
@@ -93,7 +122,8 @@ export async function serveCertificates(
     readonly closers: CleanupStack;
   },
 ): Promise<TlsHandle> {
-  const { opened, app, closers } = from;
+  const { app, closers } = from;
+  const opened = await withoutExpired(options, from.opened);
   const { host, port, clock, log } = options;
   const { certificate, clientAuthority } = opened;
   const { trusted = TRUSTED_CLIENTS } = options;
