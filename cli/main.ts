@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { createClock } from "../system/clock.ts";
+import { endWithoutCleanup } from "../system/exit.ts";
 import { standardError } from "../system/logger.ts";
 import { createRandom } from "../system/random.ts";
 import { endingSignal } from "../system/signals.ts";
@@ -35,3 +36,4 @@ void run(process.argv.slice(2), {
 process.once("exit", (code) => {
   process.exitCode = output.codeAfter(code);
 });
+endWithoutCleanup();

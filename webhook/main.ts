@@ -6,6 +6,7 @@ import { connect } from "../kube/api/connection.ts";
 import manifest from "../package.json" with { type: "json" };
 import { AnchoredClock } from "../system/anchored-clock.ts";
 import { createClock } from "../system/clock.ts";
+import { endWithoutCleanup } from "../system/exit.ts";
 import { createLogger, standardError } from "../system/logger.ts";
 import { createRandom } from "../system/random.ts";
 import { untilEndingSignal } from "../system/signals.ts";
@@ -13,6 +14,7 @@ import { loadConfig } from "./config.ts";
 import { startWebhook } from "./replica.ts";
 
 // No top-level await: the image has it as one CommonJS script (scripts/dist.sh), which has none.
+endWithoutCleanup();
 void run().catch((error: unknown) => {
   standardError().write(`berth-webhook: ${messageOf(error)}\n`);
   process.exitCode = 1;

@@ -7,6 +7,7 @@ import { connect } from "../../kube/api/connection.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { AnchoredClock } from "../../system/anchored-clock.ts";
 import { createClock } from "../../system/clock.ts";
+import { endWithoutCleanup } from "../../system/exit.ts";
 import { createLogger, standardError } from "../../system/logger.ts";
 import { createMetrics } from "../../system/metrics.ts";
 import { createRandom } from "../../system/random.ts";
@@ -35,6 +36,7 @@ const NOT_WRITTEN = "the conflist is not brought to the host; if it cannot be, t
 
 const closers: CleanupStack = [];
 // No top-level await: the image has the agent as one CommonJS script (scripts/dist.sh), which has none.
+endWithoutCleanup();
 void main();
 
 async function main(): Promise<void> {

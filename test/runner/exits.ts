@@ -18,3 +18,10 @@ process.exit = (code) => {
   });
   return exit(code === undefined || Number(code) === 0 ? 1 : code);
 };
+
+// As Berth's programs do (system/exit.ts). The last of all that listen for the end: node's own runner settles the code there.
+const leave = () => exit();
+process.on("beforeExit", () => {
+  process.off("exit", leave);
+  process.on("exit", leave);
+});

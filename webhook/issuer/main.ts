@@ -7,6 +7,7 @@ import { EventRecorder } from "../../kube/controller/event-recorder.ts";
 import { kubeEventSink } from "../../kube/controller/event-sink.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { createClock } from "../../system/clock.ts";
+import { endWithoutCleanup } from "../../system/exit.ts";
 import { type ListeningPlace, placeWords } from "../../system/listening.ts";
 import { createLogger, standardError } from "../../system/logger.ts";
 import { listenForProbes, type ProbeServer } from "../../system/probe-server.ts";
@@ -18,6 +19,7 @@ import { loadConfig } from "./config.ts";
 import { startIssuer } from "./issuer.ts";
 
 // No top-level await: the image has it as one CommonJS script (scripts/dist.sh), which has none.
+endWithoutCleanup();
 void run().catch((error: unknown) => {
   standardError().write(`berth-issuer: ${messageOf(error)}\n`);
   process.exitCode = 1;
