@@ -39,7 +39,8 @@ const REGISTRATION = "admissionregistration.k8s.io/v1";
 
 type Scope = "cluster" | "namespace";
 
-function resource(apiVersion: string, kind: string, plural: string, scope: Scope): Resource {
+/** `apiVersion` as a manifest has it. */
+export function resource(apiVersion: string, kind: string, plural: string, scope: Scope): Resource {
   const [version = "", group = ""] = apiVersion.split("/").reverse();
   return { group, version, plural, kind, namespaced: scope === "namespace" };
 }

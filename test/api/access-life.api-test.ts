@@ -6,6 +6,7 @@ import { Client } from "../../kube/api/client.ts";
 import {
   CLAIMS,
   collectionPath,
+  DEPLOYMENTS,
   EVENTS,
   JOBS,
   type KubeItem,
@@ -14,6 +15,7 @@ import {
   PODS,
   POOLS,
   RESERVATIONS,
+  STATEFULSETS,
 } from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
@@ -27,7 +29,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { indexedJob, mayUse, statefulSet } from "./manifests.ts";
 import type { ControlPlane } from "./plane.ts";
-import { change, DEPLOYMENTS, forceDelete, make, makeDeployment, STATEFUL_SETS } from "./replica-objects.ts";
+import { change, forceDelete, make, makeDeployment } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -152,9 +154,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       }
       const place = { namespace: "shop", name: "mysql" };
       await untilClaim("mysql-1", "detached", isReported(true));
-      await change(plane.connect(), STATEFUL_SETS, place, { spec: { replicas: 1 } });
+      await change(plane.connect(), STATEFULSETS, place, { spec: { replicas: 1 } });
       await untilGone("mysql-1");
-      await forceDelete(plane.connect(), STATEFUL_SETS, place);
+      await forceDelete(plane.connect(), STATEFULSETS, place);
       await untilGone("mysql-0");
     });
 

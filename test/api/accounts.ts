@@ -8,6 +8,7 @@ import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { itemPath, type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { ACCOUNTS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { TokenConfig } from "./token-config.ts";
@@ -15,13 +16,6 @@ import { TokenConfig } from "./token-config.ts";
 const FILES = join(import.meta.dirname, "../../charts/berth/files");
 export const BERTH_NAMESPACE = "berth-system";
 const LIFE_SECONDS = 7_200;
-const ACCOUNTS: Resource = {
-  group: "",
-  version: "v1",
-  plural: "serviceaccounts",
-  kind: "ServiceAccount",
-  namespaced: true,
-};
 
 export type Account = "berth-webhook" | "berth-issuer" | "berth-agent";
 

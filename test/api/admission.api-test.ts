@@ -12,10 +12,12 @@ import {
   CLAIMS,
   collectionPath,
   itemPath,
+  LEASES,
   PODS,
   POOLS,
   RESERVATIONS,
   type Resource,
+  STATEFULSETS,
 } from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
@@ -27,14 +29,12 @@ import { annotationsOf, type Json, pod, poolObject, statefulPod } from "../suppo
 import { start } from "../support/process.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import {
-  CLUSTER_BINDINGS,
-  LEASES,
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
   POLICIES,
   POLICY_BINDINGS,
   QUOTAS,
   ROLE_BINDINGS,
-  ROLES,
-  STATEFUL_SETS,
 } from "./cluster-resources.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { EagerClock } from "./eager-clock.ts";
@@ -65,9 +65,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       plane = await openControlPlane([WEBHOOK_USER]);
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["berth-system", "shop", "full"]);
-      await make(CLUSTER_BINDINGS, "berth-webhook", {
-        subjects: [{ kind: "User", name: WEBHOOK_USER.name, apiGroup: ROLES.group }],
-        roleRef: { apiGroup: ROLES.group, kind: "ClusterRole", name: "cluster-admin" },
+      await make(CLUSTER_ROLE_BINDINGS, "berth-webhook", {
+        subjects: [{ kind: "User", name: WEBHOOK_USER.name, apiGroup: CLUSTER_ROLES.group }],
+        roleRef: { apiGroup: CLUSTER_ROLES.group, kind: "ClusterRole", name: "cluster-admin" },
       });
     });
     after(() => plane?.close());
@@ -81,7 +81,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     async function send(object: Json): Promise<Answer> {
       const metadata = object["metadata"] as { readonly namespace?: string };
       const kind = String(object["kind"]);
-      const of = [PODS, POOLS, STATEFUL_SETS].find((one) => one.kind === kind);
+      const of = [PODS, POOLS, STATEFULSETS].find((one) => one.kind === kind);
       assert.ok(of);
       const path = collectionPath(of, metadata.namespace);
       return await plane.connect().call({ method: "POST", path, body: object });
@@ -224,13 +224,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           resourceNames: ["bank"],
           verbs: ["use"],
         };
-        await make(ROLES, "use-bank", { rules: [rule] });
+        await make(CLUSTER_ROLES, "use-bank", { rules: [rule] });
         await make(
           ROLE_BINDINGS,
           "use-bank",
           {
             subjects: [{ kind: "ServiceAccount", name: "clerk", namespace: "shop" }],
-            roleRef: { apiGroup: ROLES.group, kind: "ClusterRole", name: "use-bank" },
+            roleRef: { apiGroup: CLUSTER_ROLES.group, kind: "ClusterRole", name: "use-bank" },
           },
           "shop",
         );
@@ -250,7 +250,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         };
         const set = { serviceName: "clerks", replicas: 2, selector: { matchLabels: labels } };
         const template = { metadata: { labels, annotations }, spec: podSpec };
-        await make(STATEFUL_SETS, "clerks", { spec: { ...set, template } }, "shop");
+        await make(STATEFULSETS, "clerks", { spec: { ...set, template } }, "shop");
         await eventually("it is reserved for in advance", async () =>
           (await names(CLAIMS)).filter((name) => name.startsWith("clerks-")).length === 2 ? true : undefined,
         );

@@ -8,16 +8,9 @@ import { Client } from "../../kube/api/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, claimRecord } from "../support/fixtures.ts";
 import { run } from "../support/process.ts";
-import {
-  BerthctlCluster,
-  BUILD,
-  callWith,
-  ROLE_BINDINGS,
-  ROLES,
-  settingOf,
-  steady,
-} from "./berthctl-cluster.ts";
+import { BerthctlCluster, BUILD, callWith, settingOf, steady } from "./berthctl-cluster.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
+import { ROLE_BINDINGS, ROLES } from "./cluster-resources.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("berthctl finds its cluster", () => {

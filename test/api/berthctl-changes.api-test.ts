@@ -14,19 +14,15 @@ import { createRandom } from "../../system/random.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, bindingTo, claimRecord, reservationRecord, viewOf } from "../support/fixtures.ts";
+import { BerthctlCluster, callWith, lines, settingOf, steady } from "./berthctl-cluster.ts";
+import { havePartsOrSkip } from "./binaries.ts";
 import {
-  BerthctlCluster,
   CLUSTER_ROLE_BINDINGS,
   CLUSTER_ROLES,
-  callWith,
-  lines,
   POLICIES,
   POLICY_BINDINGS,
-  settingOf,
-  steady,
-  WEBHOOKS,
-} from "./berthctl-cluster.ts";
-import { havePartsOrSkip } from "./binaries.ts";
+  VALIDATING_WEBHOOKS,
+} from "./cluster-resources.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("berthctl changes a cluster", () => {
@@ -136,7 +132,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           admissionReviewVersions: ["v1"],
           matchConditions: [{ name: "guarded", expression: "oldObject.metadata.name == 'guarded'" }],
         };
-        await new Client(cluster.connection, WEBHOOKS).create({ name: "berth" }, { webhooks: [webhook] });
+        await new Client(cluster.connection, VALIDATING_WEBHOOKS).create(
+          { name: "berth" },
+          { webhooks: [webhook] },
+        );
         return async () => {
           server.closeAllConnections();
           await new Promise((resolve) => server.close(resolve));

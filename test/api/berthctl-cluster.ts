@@ -12,7 +12,7 @@ import { run as runBerthctl } from "../../cli/run.ts";
 import type { EnvDefaults } from "../../cli/terminal/target.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
+import { type KubeItem, NODES, PODS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } from "../support/fixtures.ts";
@@ -26,40 +26,6 @@ import { openControlPlane, openUndefinedPlane } from "./shared-plane.ts";
 export const BUILD = `${commandFolder()}/`;
 /** Later than the records by hours, so that their ages do not depend on how fast the test is. */
 const LATER_MS = 5 * 3_600_000;
-
-function resource(kind: string, plural: string, group = ""): Resource {
-  return { kind, plural, group, version: "v1", namespaced: true };
-}
-
-const SETS = resource("StatefulSet", "statefulsets", "apps");
-/** For rights in one namespace. */
-export const ROLES = resource("Role", "roles", "rbac.authorization.k8s.io");
-export const ROLE_BINDINGS = resource("RoleBinding", "rolebindings", "rbac.authorization.k8s.io");
-export const POLICIES: Resource = {
-  ...resource("ValidatingAdmissionPolicy", "validatingadmissionpolicies", "admissionregistration.k8s.io"),
-  namespaced: false,
-};
-export const CLUSTER_ROLES: Resource = {
-  ...ROLES,
-  kind: "ClusterRole",
-  plural: "clusterroles",
-  namespaced: false,
-};
-export const CLUSTER_ROLE_BINDINGS: Resource = {
-  ...CLUSTER_ROLES,
-  kind: "ClusterRoleBinding",
-  plural: "clusterrolebindings",
-};
-export const WEBHOOKS: Resource = {
-  ...POLICIES,
-  kind: "ValidatingWebhookConfiguration",
-  plural: "validatingwebhookconfigurations",
-};
-export const POLICY_BINDINGS: Resource = {
-  ...POLICIES,
-  kind: "ValidatingAdmissionPolicyBinding",
-  plural: "validatingadmissionpolicybindings",
-};
 
 export interface Called {
   readonly code: number;
@@ -225,7 +191,7 @@ export class BerthctlCluster {
     const containers = [{ name: "main", image: "registry.example/app:1" }];
     const template = { ...(spec["template"] as Json), spec: { containers } };
     const selector = { matchLabels: { app: "mysql" } };
-    await new Client(this.connection, SETS).create(
+    await new Client(this.connection, STATEFULSETS).create(
       { namespace: "shop", name: "mysql" },
       { metadata, spec: { ...spec, template, selector, serviceName: "mysql" } },
     );

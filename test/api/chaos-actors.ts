@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as pause } from "node:timers/promises";
-import { CLAIMS } from "../../kube/api/resource.ts";
+import { CLAIMS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { appear, befall, type Life, leave, type Stage } from "./chaos-acts.ts";
 import { ANY, ordinal, POOL, type Role } from "./chaos-roles.ts";
-import { STATEFUL_SETS, workloadSpec } from "./replica-objects.ts";
+import { workloadSpec } from "./replica-objects.ts";
 
 /** Lives until the signal, and then takes its pods away. */
 export type Actor = (stage: Stage, stop: AbortSignal) => Promise<void>;
@@ -49,7 +49,7 @@ export function scaler(set: string): Actor {
       else if (wanted === 0) await remakeSet(stage, set);
     }
     await scale(stage, { set, lives, wanted: 0 });
-    await stage.api.delete(STATEFUL_SETS, { namespace: NAMESPACE, name: set });
+    await stage.api.delete(STATEFULSETS, { namespace: NAMESPACE, name: set });
   };
 }
 
@@ -59,7 +59,7 @@ async function scale(
   { set, lives, wanted }: { readonly set: string; readonly lives: Life[]; readonly wanted: number },
 ): Promise<void> {
   const place = { namespace: NAMESPACE, name: set };
-  await stage.api.change(STATEFUL_SETS, place, { spec: { replicas: wanted } });
+  await stage.api.change(STATEFULSETS, place, { spec: { replicas: wanted } });
   stage.tally.note("scale");
   while (lives.length > wanted) {
     const last = lives.pop();
@@ -73,7 +73,7 @@ async function scale(
 
 async function remakeSet(stage: Stage, set: string): Promise<void> {
   stage.tally.note("set made again");
-  await stage.api.delete(STATEFUL_SETS, { namespace: NAMESPACE, name: set });
+  await stage.api.delete(STATEFULSETS, { namespace: NAMESPACE, name: set });
   for (let n = 0; n < MOST_REPLICAS; n++) stage.expected.forget(`${set}-${n}`);
   await pause(stage.random.below(IDLE_MS));
   await makeSet(stage, set, 0);
@@ -81,7 +81,7 @@ async function remakeSet(stage: Stage, set: string): Promise<void> {
 
 export async function makeSet({ api, sets }: Stage, name: string, replicas: number): Promise<void> {
   const spec = { serviceName: name, ...workloadSpec(name, { replicas, annotations: ANY }) };
-  sets.set(name, await api.make(STATEFUL_SETS, { namespace: NAMESPACE, name }, { spec }));
+  sets.set(name, await api.make(STATEFULSETS, { namespace: NAMESPACE, name }, { spec }));
 }
 
 /** A claim that a person makes; its pod is to have its addresses. */

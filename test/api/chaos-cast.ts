@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is on stage in a run of chaos, and what must be there for them.
-import { CLAIMS } from "../../kube/api/resource.ts";
+import { CLAIMS, DEPLOYMENTS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { type Actor, keeper, makeClaim, makeSet, scaler } from "./chaos-actors.ts";
 import type { Stage } from "./chaos-acts.ts";
 import * as roles from "./chaos-roles.ts";
-import { DEPLOYMENTS, STATEFUL_SETS, workloadSpec } from "./replica-objects.ts";
+import { workloadSpec } from "./replica-objects.ts";
 
 const HAND_MADE = ["hand-0", "hand-1"];
 const KEPT = { name: "kept-0", address: "10.20.0.182" };
@@ -37,7 +37,7 @@ export const CAST: readonly Actor[] = [
 /** Takes away what `prepare` has made. */
 export async function clearAway({ api }: Stage): Promise<void> {
   for (const name of HAND_MADE) await api.delete(CLAIMS, place(name));
-  await api.delete(STATEFUL_SETS, place(roles.SET));
+  await api.delete(STATEFULSETS, place(roles.SET));
   await api.delete(DEPLOYMENTS, place(roles.DEPLOYMENT));
 }
 

@@ -9,11 +9,12 @@ import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { Client } from "../../kube/api/client.ts";
-import { CLAIMS, type KubeItem, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import { CLAIMS, type KubeItem, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache } from "../support/process.ts";
 import { accountConfig, type Manifest } from "./accounts.ts";
 import { type Container, templateOf } from "./chart-manifests.ts";
+import { ENDPOINT_SLICES } from "./cluster-resources.ts";
 import { Daemon } from "./daemon.ts";
 import { startControlPlane } from "./harness.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -143,16 +144,7 @@ async function statusOf(at: { host: string; port: number }, path: string): Promi
 
 /** What the endpoint controller does for the pods of the Service. */
 async function publish(plane: ControlPlane, { host, port }: { host: string; port: number }): Promise<void> {
-  const resource: Resource = {
-    ...{
-      group: "discovery.k8s.io",
-      version: "v1",
-      plural: "endpointslices",
-      kind: "EndpointSlice",
-      namespaced: true,
-    },
-  };
-  const slices = new Client(plane.connect(), resource);
+  const slices = new Client(plane.connect(), ENDPOINT_SLICES);
   const place = { namespace: NAMESPACE, name: "berth-webhook-test" };
   const body = {
     metadata: { labels: { "kubernetes.io/service-name": "berth-webhook" } },

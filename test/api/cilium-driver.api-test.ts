@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import type { Family } from "../../allocator/ip/address.ts";
 import { Client } from "../../kube/api/client.ts";
+import { resource } from "../../kube/api/resource.ts";
 import type { CiliumMode } from "../../webhook/controllers/cilium/cilium-node.ts";
 import { CILIUM, ciliumDefinitions } from "../cilium/definitions.ts";
 import { Driver, driverFile, startOperator } from "../cilium/driver.ts";
@@ -24,13 +25,7 @@ const PODS = 110;
 const PATIENCE_MS = 240_000;
 /** CIDRs of a node with 5 pods in one of them; an agent of mode multi-pool keeps what it has allocated before besides. */
 const MOST_LEFT: Readonly<Record<CiliumMode, number>> = { crd: 1, "cluster-pool": 1, "multi-pool": 2 };
-const POD_POOLS = {
-  group: "cilium.io",
-  version: "v2alpha1",
-  plural: "ciliumpodippools",
-  kind: "CiliumPodIPPool",
-  namespaced: false,
-};
+const POD_POOLS = resource("cilium.io/v2alpha1", "CiliumPodIPPool", "ciliumpodippools", "cluster");
 
 const isSix = (address: string) => address.includes(":");
 

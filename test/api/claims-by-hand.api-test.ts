@@ -7,7 +7,7 @@ import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, type KubeItem, PODS, POOLS } from "../../kube/api/resource.ts";
+import { CLAIMS, DEPLOYMENTS, type KubeItem, PODS, POOLS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { type Condition, conditionsOf } from "../../webhook/controllers/conditions.ts";
@@ -20,7 +20,7 @@ import { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
-import { DEPLOYMENTS, forceDelete, make, makeNode, makePod, workloadSpec } from "./replica-objects.ts";
+import { forceDelete, make, makeNode, makePod, workloadSpec } from "./replica-objects.ts";
 import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 

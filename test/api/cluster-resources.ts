@@ -1,31 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
+// Kinds that tests write and Berth does not; the others are in kube/api/resource.ts.
+import { CONFIGURATIONS, JOBS, type Resource, resource } from "../../kube/api/resource.ts";
 
-import type { Resource } from "../../kube/api/resource.ts";
+const RBAC = "rbac.authorization.k8s.io/v1";
+const REGISTRATION = "admissionregistration.k8s.io/v1";
 
-const resource = (group: string, plural: string, kind: string, namespaced = false): Resource => ({
-  ...{ group, version: "v1", plural, kind, namespaced },
-});
+export const ACCOUNTS = resource("v1", "ServiceAccount", "serviceaccounts", "namespace");
+export const CONFIG_MAPS = resource("v1", "ConfigMap", "configmaps", "namespace");
+export const QUOTAS = resource("v1", "ResourceQuota", "resourcequotas", "namespace");
+export const CRON_JOBS: Resource = { ...JOBS, plural: "cronjobs", kind: "CronJob" };
+export const ENDPOINT_SLICES = resource(
+  "discovery.k8s.io/v1",
+  "EndpointSlice",
+  "endpointslices",
+  "namespace",
+);
+export const DEFINITIONS = resource(
+  "apiextensions.k8s.io/v1",
+  "CustomResourceDefinition",
+  "customresourcedefinitions",
+  "cluster",
+);
 
-export const QUOTAS = resource("", "resourcequotas", "ResourceQuota", true);
+export const ROLES = resource(RBAC, "Role", "roles", "namespace");
+export const ROLE_BINDINGS = resource(RBAC, "RoleBinding", "rolebindings", "namespace");
+export const CLUSTER_ROLES = resource(RBAC, "ClusterRole", "clusterroles", "cluster");
+export const CLUSTER_ROLE_BINDINGS = resource(RBAC, "ClusterRoleBinding", "clusterrolebindings", "cluster");
 
+export const [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS] = CONFIGURATIONS as readonly [Resource, Resource];
 export const POLICIES = resource(
-  "admissionregistration.k8s.io",
-  "validatingadmissionpolicies",
+  REGISTRATION,
   "ValidatingAdmissionPolicy",
+  "validatingadmissionpolicies",
+  "cluster",
 );
-
 export const POLICY_BINDINGS = resource(
-  "admissionregistration.k8s.io",
-  "validatingadmissionpolicybindings",
+  REGISTRATION,
   "ValidatingAdmissionPolicyBinding",
+  "validatingadmissionpolicybindings",
+  "cluster",
 );
-
-export const ROLES = resource("rbac.authorization.k8s.io", "clusterroles", "ClusterRole");
-export const CLUSTER_BINDINGS = resource(
-  "rbac.authorization.k8s.io",
-  "clusterrolebindings",
-  "ClusterRoleBinding",
-);
-export const ROLE_BINDINGS = resource("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", true);
-export const STATEFUL_SETS = resource("apps", "statefulsets", "StatefulSet", true);
-export const LEASES = resource("coordination.k8s.io", "leases", "Lease", true);

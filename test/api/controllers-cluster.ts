@@ -15,7 +15,14 @@ import { parsePool } from "../../allocator/pool/pool.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, type KubeItem, type ObjectName, POOLS, type Resource } from "../../kube/api/resource.ts";
+import {
+  CLAIMS,
+  type KubeItem,
+  type ObjectName,
+  POOLS,
+  type Resource,
+  STATEFULSETS,
+} from "../../kube/api/resource.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import { createClock } from "../../system/clock.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
@@ -31,14 +38,6 @@ import { openControlPlane } from "./shared-plane.ts";
 export const NAMESPACE = "shop";
 /** With each look: a minute passes in a second or so. */
 const SKIP_MS = 1_000;
-
-const STATEFUL_SETS: Resource = {
-  group: "apps",
-  version: "v1",
-  plural: "statefulsets",
-  kind: "StatefulSet",
-  namespaced: true,
-};
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -273,7 +272,7 @@ export class ControllersCluster {
     }
   }
 
-  async applySet(name: string, set: SetSpec, resource = STATEFUL_SETS): Promise<void> {
+  async applySet(name: string, set: SetSpec, resource = STATEFULSETS): Promise<void> {
     const { replicas, start, annotations, reserveOrdinals } = set;
     const labels = { app: name };
     const template = {
@@ -289,15 +288,15 @@ export class ControllersCluster {
   }
 
   async scale(name: string, replicas: number): Promise<void> {
-    await this.patch(STATEFUL_SETS, name, { spec: { replicas } });
+    await this.patch(STATEFULSETS, name, { spec: { replicas } });
   }
 
   async deleteSet(name: string): Promise<void> {
-    await this.delete(STATEFUL_SETS, name);
+    await this.delete(STATEFULSETS, name);
   }
 
   async patchSet(name: string, body: Json): Promise<void> {
-    await this.patch(STATEFUL_SETS, name, body);
+    await this.patch(STATEFULSETS, name, body);
   }
 
   async patch(resource: Resource, name: string, body: Json): Promise<void> {

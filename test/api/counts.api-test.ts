@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Connection } from "../../kube/api/connection.ts";
-import { POOLS } from "../../kube/api/resource.ts";
+import { POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { SeededRandom } from "../support/random.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
@@ -20,7 +20,6 @@ import { ExpectedUse } from "./chaos-expected.ts";
 import { ChaosKubelets } from "./chaos-kubelets.ts";
 import { ordinal, POOL, pinned, RANGE, type Role } from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
-import { STATEFUL_SETS } from "./replica-objects.ts";
 import { readBack } from "./request-counts.ts";
 
 /** But for pools, whose status says every few seconds how full they are, however many pods come and go. */
@@ -208,7 +207,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         for (const role of roles) lives.push((await appear(stage, role, NODE)) ?? assert.fail());
       };
       const place = { namespace: NAMESPACE, name: "scaled" };
-      const scaled = (replicas: number) => stage.api.change(STATEFUL_SETS, place, { spec: { replicas } });
+      const scaled = (replicas: number) => stage.api.change(STATEFULSETS, place, { spec: { replicas } });
       await cost(come);
       const [, away] = await cost(async () => {
         await scaled(0);

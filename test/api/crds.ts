@@ -9,31 +9,18 @@ import {
   BLOCKS,
   CLAIMS,
   type KubeItem,
+  NAMESPACES,
   POOLS,
   RESERVATIONS,
   type Resource,
 } from "../../kube/api/resource.ts";
 import { patient } from "../support/eventually.ts";
+import { DEFINITIONS } from "./cluster-resources.ts";
 import { Etcd } from "./etcd.ts";
 import type { ControlPlane } from "./plane.ts";
 
 const FOLDER = join(import.meta.dirname, "../../charts/berth/files/crds");
 const SERVED_MS = 30_000;
-
-const DEFINITIONS: Resource = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  plural: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
-const NAMESPACES: Resource = {
-  group: "",
-  version: "v1",
-  plural: "namespaces",
-  kind: "Namespace",
-  namespaced: false,
-};
 
 export interface Definition {
   readonly metadata: { readonly name: string };

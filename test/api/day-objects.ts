@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of workload that a day in a cluster has.
-import { APPS, JOBS, type Resource } from "../../kube/api/resource.ts";
+import {
+  DAEMONSETS,
+  DEPLOYMENTS,
+  JOBS,
+  REPLICASETS,
+  type Resource,
+  STATEFULSETS,
+} from "../../kube/api/resource.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
+import { CRON_JOBS } from "./cluster-resources.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
 export const NAMESPACE_OF_DAY = NAMESPACE;
-const [STATEFUL_SETS, DEPLOYMENTS] = APPS as readonly [Resource, Resource];
-const apps = (plural: string, kind: string): Resource => ({
-  ...{ group: "apps", version: "v1", plural, kind, namespaced: true },
-});
-const DAEMON_SETS = apps("daemonsets", "DaemonSet");
-export const CRON_JOBS: Resource = { ...JOBS, plural: "cronjobs", kind: "CronJob" };
 
 /** An object that people apply, and apply again after they or a disaster took it away. */
 export interface Applied {
@@ -51,7 +53,7 @@ function replicated(
 }
 
 function set(name: string, { replicas, ...more }: Replicated): Applied {
-  return replicated(STATEFUL_SETS, name, { replicas, serviceName: name, ...more });
+  return replicated(STATEFULSETS, name, { replicas, serviceName: name, ...more });
 }
 
 function job(name: string, spec: Json, annotations: Json = {}): Applied {
@@ -104,8 +106,8 @@ export function workloads(scale: number): readonly Applied[] {
   return [
     ...statefulSets(n),
     ...deployments(n),
-    replicated(apps("replicasets", "ReplicaSet"), "bare", { replicas: n(3) }),
-    { resource: DAEMON_SETS, name: "daemon", body: { spec: daemon }, rolls: true },
+    replicated(REPLICASETS, "bare", { replicas: n(3) }),
+    { resource: DAEMONSETS, name: "daemon", body: { spec: daemon }, rolls: true },
     job("plain", { completions: n(3), parallelism: n(2) }),
     job("indexed", { completions: n(3), parallelism: n(2), completionMode: "Indexed" }, { [FAILS]: "3" }),
     { resource: CRON_JOBS, name: "minutely", body: { spec: minutely } },

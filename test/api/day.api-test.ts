@@ -8,11 +8,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { SeededRandom } from "../support/random.ts";
 import { isFull } from "../support/runs.ts";
 import { berthctlCheck } from "./chaos-end.ts";
+import { CRON_JOBS } from "./cluster-resources.ts";
 import { ACTS, DayActs } from "./day-acts.ts";
 import { apply, remove } from "./day-calls.ts";
 import { DayCluster } from "./day-cluster.ts";
 import { unrest } from "./day-end.ts";
-import { CRON_JOBS, workloads } from "./day-objects.ts";
+import { workloads } from "./day-objects.ts";
 import { haveControllersOrSkip } from "./kubernetes-controllers.ts";
 
 const SEED = Number(process.env["BERTH_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

@@ -9,7 +9,7 @@ import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { EVENTS, itemPath, type KubeItem, PODS, POOLS } from "../../kube/api/resource.ts";
+import { EVENTS, itemPath, type KubeItem, PODS, POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { buildPlugin } from "../cni/plugin.ts";
@@ -22,15 +22,7 @@ import { makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
 import { haveControllersOrSkip, startControllers } from "./kubernetes-controllers.ts";
 import type { ControlPlane } from "./plane.ts";
-import {
-  change,
-  forceDelete,
-  type Json,
-  make,
-  makeNode,
-  STATEFUL_SETS,
-  workloadSpec,
-} from "./replica-objects.ts";
+import { change, forceDelete, type Json, make, makeNode, workloadSpec } from "./replica-objects.ts";
 import { createPod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -134,7 +126,7 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
     /** Both controllers have seen the list as it is now: Kubernetes' says so in its status, and Berth's by what it did. */
     async function seen(name: string, reported: string): Promise<void> {
       await eventually("Kubernetes' controller has seen it", async () => {
-        const set = await new Client(admin, STATEFUL_SETS).get({ namespace: NAMESPACE, name });
+        const set = await new Client(admin, STATEFULSETS).get({ namespace: NAMESPACE, name });
         const { metadata, status } = set as unknown as Observed;
         return status?.observedGeneration === metadata.generation ? true : undefined;
       });
@@ -152,12 +144,12 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
         const place = { namespace: NAMESPACE, name };
         const spec = workloadSpec(name, { replicas: 2, annotations: { [IPS]: `${a};${b}` } });
         const parallel = { podManagementPolicy: "Parallel", updateStrategy: strategy, serviceName: name };
-        await make(admin, STATEFUL_SETS, place, { spec: { ...spec, ...parallel } });
+        await make(admin, STATEFULSETS, place, { spec: { ...spec, ...parallel } });
         const pods = [await podOf(`${name}-0`), await podOf(`${name}-1`)] as const;
         assert.deepEqual(pods.map(toldTo), [a, b]);
 
         const annotations = { [IPS]: `${c};${d}` };
-        await change(admin, STATEFUL_SETS, place, { spec: { template: { metadata: { annotations } } } });
+        await change(admin, STATEFULSETS, place, { spec: { template: { metadata: { annotations } } } });
         await seen(name, a);
         assert.deepEqual([await held(`${name}-0`), await held(`${name}-1`)], [a, b]);
         const stranger = (address: string) =>
@@ -173,7 +165,7 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
         const [, second] = pods;
         if (name === "partition") {
           const updateStrategy = { rollingUpdate: { partition: 1 } };
-          await change(admin, STATEFUL_SETS, place, { spec: { updateStrategy } });
+          await change(admin, STATEFULSETS, place, { spec: { updateStrategy } });
         } else {
           const path = itemPath(PODS, { namespace: NAMESPACE, name: second.metadata.name });
           assert.equal((await admin.call({ method: "DELETE", path })).status, 200);

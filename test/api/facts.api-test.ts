@@ -9,7 +9,7 @@ import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { itemPath, type KubeItem, PODS, POOLS } from "../../kube/api/resource.ts";
+import { DEPLOYMENTS, itemPath, type KubeItem, PODS, POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { call, podReview } from "../../webhook/testing/api-server.ts";
@@ -19,16 +19,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
-import {
-  change,
-  DEPLOYMENTS,
-  forceDelete,
-  make,
-  makeNode,
-  makeStatefulSet,
-  STATEFUL_SETS,
-  workloadSpec,
-} from "./replica-objects.ts";
+import { change, forceDelete, make, makeNode, makeStatefulSet, workloadSpec } from "./replica-objects.ts";
 import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -177,7 +168,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const annotations = { ...ASKS, "berth.dev/when-scaled": "Retain" };
       const set = await make(
         admin,
-        STATEFUL_SETS,
+        STATEFULSETS,
         { namespace: NAMESPACE, name: "ledger" },
         { spec: workloadSpec("ledger", { annotations }) },
       );
@@ -212,7 +203,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           await bound(own);
           await detached(own, key);
           await remove(own);
-          await change(admin, STATEFUL_SETS, place, { spec: { replicas } });
+          await change(admin, STATEFULSETS, place, { spec: { replicas } });
           await eventually("it is retained", async () => (await claimOf(key))?.record.retained, LET_GO_MS);
         }
         const before = await kept(key);

@@ -5,26 +5,20 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { Client } from "../../kube/api/client.ts";
 import { type Connection, connect } from "../../kube/api/connection.ts";
-import type { KubeItem, Resource } from "../../kube/api/resource.ts";
+import type { KubeItem } from "../../kube/api/resource.ts";
 import { type ListWatchOptions, listAndWatch } from "../../kube/watch/list-watch.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { CONFIG_MAPS } from "./cluster-resources.ts";
 import { startControlPlane } from "./harness.ts";
 import type { ControlPlane } from "./plane.ts";
 import { TcpProxy } from "./proxy.ts";
 import { requestCounts } from "./request-counts.ts";
 import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
-const MAPS: Resource = {
-  group: "",
-  version: "v1",
-  plural: "configmaps",
-  kind: "ConfigMap",
-  namespaced: true,
-};
 const NAMESPACE = "default";
 const OURS = { namespace: NAMESPACE, labelSelector: "berth-test" };
 const PATIENCE_MS = 30_000;
@@ -85,7 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     before(async () => {
       plane = await openControlPlane();
-      direct = new Client(plane.connect(), MAPS);
+      direct = new Client(plane.connect(), CONFIG_MAPS);
     });
     after(() => plane?.close());
 
@@ -239,7 +233,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     /** What reads goes through the proxy, which lets nothing through while API server and etcd are killed and started again. */
     before(async () => {
       plane = await openControlPlane();
-      direct = new Client(plane.connect(), MAPS);
+      direct = new Client(plane.connect(), CONFIG_MAPS);
       proxy = await TcpProxy.start(Number(new URL(plane.url).port));
       connection = connect(throughProxy(plane, proxy), { clock: createClock(), userAgent: "berth-test" });
       const [first, second] = [await makeMap(direct, "a1"), await makeMap(direct, "b1")];
@@ -316,10 +310,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       try {
         const connection = plane.connect();
         const place = { namespace: NAMESPACE, name: "a" };
-        await new Client(connection, MAPS).create(place, { metadata: { labels: { "berth-test": "" } } });
+        await new Client(connection, CONFIG_MAPS).create(place, {
+          metadata: { labels: { "berth-test": "" } },
+        });
         const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
         const selection = { labelSelector: "berth-test" };
-        const reader = new Reader({ connection, resource: MAPS, selection, ...deps });
+        const reader = new Reader({ connection, resource: CONFIG_MAPS, selection, ...deps });
         await reader.believes("a");
         assert.equal(reader.relists, 1);
         await reader.stop();
@@ -343,7 +339,7 @@ async function removeMap(client: Client, { metadata }: KubeItem): Promise<void> 
 
 function optionsFor(connection: Connection): ListWatchOptions {
   const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-  return { connection, resource: MAPS, selection: OURS, ...deps };
+  return { connection, resource: CONFIG_MAPS, selection: OURS, ...deps };
 }
 
 interface Lettered {

@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
 import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { NODES, PODS } from "../../kube/api/resource.ts";
+import { NODES, PODS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
@@ -20,7 +20,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { controllerDeps, openTestReplica, steadyLeadership } from "./replica-deps.ts";
-import { change, forceDelete, makeNode, makePod, makeStatefulSet, STATEFUL_SETS } from "./replica-objects.ts";
+import { change, forceDelete, makeNode, makePod, makeStatefulSet } from "./replica-objects.ts";
 import { requestCounts } from "./request-counts.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -155,12 +155,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await claim("stays", "10.20.0.70", { node: "node-a", uid: "u", detached: true });
       await claim("goes", "10.20.0.71", { node: "node-a", uid: "u", detached: true });
       start();
-      await forceDelete(connection, STATEFUL_SETS, shop("goes"));
+      await forceDelete(connection, STATEFULSETS, shop("goes"));
       await released("goes-0");
       const cooling = await replica.context.store.get("reservation", "10.20.0.71");
       assert.equal(typeof cooling?.record.releasedAt, "number");
       assert.deepEqual((await stored("stays-0"))?.addresses, ["10.20.0.70"]);
-      await forceDelete(connection, STATEFUL_SETS, shop("stays"));
+      await forceDelete(connection, STATEFULSETS, shop("stays"));
       await released("stays-0");
     });
 
@@ -184,7 +184,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const place of [pods.t, pods.d]) await forceDelete(connection, PODS, place);
       await eventually("both are suspected", () => (suspects.length === 2 ? true : undefined));
       // whoever is suspected later is judged later
-      await forceDelete(connection, STATEFUL_SETS, shop("marker"));
+      await forceDelete(connection, STATEFULSETS, shop("marker"));
       await released("marker-0");
       assert.equal((await stored("tainted-0"))?.status.attachment?.detached, false);
       assert.equal((await stored("deleted-0"))?.status.attachment?.detached, false);

@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { endOfOrdinals } from "../../allocator/model/ordinals.ts";
-import { NODES, PODS } from "../../kube/api/resource.ts";
+import { DEPLOYMENTS, NODES, PODS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
@@ -18,7 +18,6 @@ import { openTestReplica } from "./replica-deps.ts";
 import { installKruise } from "./replica-kruise.ts";
 import {
   change,
-  DEPLOYMENTS,
   forceDelete,
   make,
   makeDeployment,
@@ -26,7 +25,6 @@ import {
   makeNode,
   makePod,
   makeStatefulSet,
-  STATEFUL_SETS,
   workloadSpec,
 } from "./replica-objects.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -157,7 +155,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal((await admission.namespace("late"))?.name, "late");
       assert.equal((await admission.pod("shop", "late-0"))?.name, "late-0");
       // what the watches have is not asked for again
-      await change(connection, STATEFUL_SETS, shop("mysql"), { spec: { replicas: 9 } });
+      await change(connection, STATEFULSETS, shop("mysql"), { spec: { replicas: 9 } });
       const known = await admission.workload(refTo("StatefulSet", "mysql"));
       assert.equal(typeof known === "string" ? known : known?.replicas, 2);
     });
@@ -278,7 +276,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const native = await eventually("that of apps/v1", async () => await replicasOf("apps/v1"));
         assert.deepEqual([native, await replicasOf("apps.kruise.io/v1beta1")], [7, 3]);
       }
-      await forceDelete(connection, STATEFUL_SETS, place);
+      await forceDelete(connection, STATEFULSETS, place);
       await forceDelete(connection, DEPLOYMENTS, shop("web"));
     });
   });

@@ -8,7 +8,15 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { ASSIGNED_ADDRESSES } from "../../allocator/manifest/annotations.ts";
 import { Client } from "../../kube/api/client.ts";
 import { type Connection, connect } from "../../kube/api/connection.ts";
-import { CLAIMS, collectionPath, PODS, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import {
+  CLAIMS,
+  collectionPath,
+  DEPLOYMENTS,
+  PODS,
+  POOLS,
+  RESERVATIONS,
+  type Resource,
+} from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
@@ -22,7 +30,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
-import { DEPLOYMENTS, make, workloadSpec } from "./replica-objects.ts";
+import { make, workloadSpec } from "./replica-objects.ts";
 import { writeCertificate } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
 import { registerWebhooks } from "./webhooks.ts";

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { APPS, CLAIMS, itemPath, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import { CLAIMS, itemPath, POOLS, RESERVATIONS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -19,7 +19,6 @@ import { openControlPlane } from "./shared-plane.ts";
 const LIMIT = 2;
 const AT_ONCE = 40;
 const REPLICAS = 60;
-const [STATEFULSETS] = APPS as readonly [Resource];
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("limits of a pool", () => {

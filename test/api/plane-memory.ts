@@ -6,6 +6,14 @@ import { Client } from "../../kube/api/client.ts";
 import type { Answer, Connection } from "../../kube/api/connection.ts";
 import type { KubeItem, Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import {
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
+  MUTATING_WEBHOOKS,
+  POLICIES,
+  POLICY_BINDINGS,
+  VALIDATING_WEBHOOKS,
+} from "./cluster-resources.ts";
 import type { ControlPlane } from "./plane.ts";
 
 const SOON_MS = 60_000;
@@ -20,13 +28,7 @@ interface Probe {
   isAtWork(connection: Connection): Promise<boolean>;
 }
 
-function clusterWide(group: string, plural: string, kind: string): Resource {
-  return { group, version: "v1", plural, kind, namespaced: false };
-}
-
-const ADMISSION = "admissionregistration.k8s.io";
-const RBAC = "rbac.authorization.k8s.io";
-const CONFIG_MAPS = {
+const CONFIG_MAPS_CREATED = {
   apiGroups: [""],
   apiVersions: ["v1"],
   operations: ["CREATE"],
@@ -36,15 +38,15 @@ const CONFIG_MAPS = {
 /** Every probe has names of its own, by which nothing of an earlier one is taken for it. */
 function probes(name: string): readonly Probe[] {
   return [
-    webhookProbe("mutating", "Mutating", name),
-    webhookProbe("validating", "Validating", name),
+    webhookProbe("mutating", MUTATING_WEBHOOKS, name),
+    webhookProbe("validating", VALIDATING_WEBHOOKS, name),
     policyProbe(name),
     roleProbe(name),
   ];
 }
 
 /** Nobody listens there. */
-function webhookProbe(kind: string, title: string, name: string): Probe {
+function webhookProbe(kind: string, resource: Resource, name: string): Probe {
   const own = `${kind}-${name}`;
   const webhook = {
     name: `${own}.test.berth.dev`,
@@ -53,18 +55,12 @@ function webhookProbe(kind: string, title: string, name: string): Probe {
     sideEffects: "None",
     admissionReviewVersions: ["v1"],
     timeoutSeconds: 1,
-    rules: [CONFIG_MAPS],
+    rules: [CONFIG_MAPS_CREATED],
     objectSelector: { matchLabels: { probe: own } },
   };
-  const plural = `${kind}webhookconfigurations`;
   return {
-    keys: [`/registry/${plural}/`],
-    objects: [
-      {
-        resource: clusterWide(ADMISSION, plural, `${title}WebhookConfiguration`),
-        body: { metadata: { name: own }, webhooks: [webhook] },
-      },
-    ],
+    keys: [`/registry/${resource.plural}/`],
+    objects: [{ resource, body: { metadata: { name: own }, webhooks: [webhook] } }],
     isAtWork: async (connection) => (await rehearse(connection, "default", own)).status >= 400,
   };
 }
@@ -72,25 +68,21 @@ function webhookProbe(kind: string, title: string, name: string): Probe {
 function policyProbe(name: string): Probe {
   const own = `policy-${name}`;
   const matchConstraints = {
-    resourceRules: [CONFIG_MAPS],
+    resourceRules: [CONFIG_MAPS_CREATED],
     objectSelector: { matchLabels: { probe: own } },
   };
   return {
     keys: ["/registry/validatingadmissionpolicies/", "/registry/validatingadmissionpolicybindings/"],
     objects: [
       {
-        resource: clusterWide(ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+        resource: POLICIES,
         body: {
           metadata: { name: own },
           spec: { failurePolicy: "Fail", matchConstraints, validations: [{ expression: "false" }] },
         },
       },
       {
-        resource: clusterWide(
-          ADMISSION,
-          "validatingadmissionpolicybindings",
-          "ValidatingAdmissionPolicyBinding",
-        ),
+        resource: POLICY_BINDINGS,
         body: { metadata: { name: own }, spec: { policyName: own, validationActions: ["Deny"] } },
       },
     ],
@@ -101,8 +93,8 @@ function policyProbe(name: string): Probe {
 function roleProbe(name: string): Probe {
   const own = `role-${name}`;
   const rules = [{ apiGroups: [""], resources: ["configmaps"], verbs: ["get"] }];
-  const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: own };
-  const subjects = [{ apiGroup: RBAC, kind: "User", name: own }];
+  const roleRef = { apiGroup: CLUSTER_ROLES.group, kind: "ClusterRole", name: own };
+  const subjects = [{ apiGroup: CLUSTER_ROLES.group, kind: "User", name: own }];
   return {
     keys: [
       "/registry/clusterroles/",
@@ -111,14 +103,8 @@ function roleProbe(name: string): Probe {
       "/registry/rolebindings/",
     ],
     objects: [
-      {
-        resource: clusterWide(RBAC, "clusterroles", "ClusterRole"),
-        body: { metadata: { name: own }, rules },
-      },
-      {
-        resource: clusterWide(RBAC, "clusterrolebindings", "ClusterRoleBinding"),
-        body: { metadata: { name: own }, roleRef, subjects },
-      },
+      { resource: CLUSTER_ROLES, body: { metadata: { name: own }, rules } },
+      { resource: CLUSTER_ROLE_BINDINGS, body: { metadata: { name: own }, roleRef, subjects } },
     ],
     isAtWork: async (connection) => {
       const resourceAttributes = { verb: "get", resource: "configmaps", namespace: "default" };

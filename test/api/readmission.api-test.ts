@@ -9,13 +9,14 @@ import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import { type Connection, connect } from "../../kube/api/connection.ts";
-import { itemPath, PODS, POOLS, type Resource } from "../../kube/api/resource.ts";
+import { itemPath, PODS, POOLS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { accountConfig } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { makeNode } from "./replica-objects.ts";
@@ -23,12 +24,6 @@ import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-w
 import { openControlPlane } from "./shared-plane.ts";
 
 const NAMESPACE = "shop";
-const ACCOUNTS: Resource = {
-  ...{ group: "", version: "v1", plural: "serviceaccounts", kind: "ServiceAccount", namespaced: true },
-};
-const RBAC = { group: "rbac.authorization.k8s.io", version: "v1" };
-const ROLES: Resource = { ...RBAC, plural: "clusterroles", kind: "ClusterRole", namespaced: false };
-const BINDINGS: Resource = { ...RBAC, plural: "rolebindings", kind: "RoleBinding", namespaced: true };
 
 const KINDS: Readonly<Record<string, Json>> = {
   "from generateName": pod("", { generateName: "etl-", annotations: { "berth.dev/pools": "web" } }),
@@ -87,11 +82,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         { apiGroups: ["berth.dev"], resources: ["ippools"], resourceNames: [pool], verbs: ["use"] },
       ];
       const place = { namespace: NAMESPACE, name: "teller" };
-      await new Client(admin, ROLES).create({ name: "teller" }, { rules });
+      await new Client(admin, CLUSTER_ROLES).create({ name: "teller" }, { rules });
       await new Client(admin, ACCOUNTS).create(place, {});
-      const roleRef = { apiGroup: RBAC.group, kind: "ClusterRole", name: "teller" };
+      const roleRef = { apiGroup: CLUSTER_ROLES.group, kind: "ClusterRole", name: "teller" };
       const subjects = [{ kind: "ServiceAccount", name: "teller", namespace: NAMESPACE }];
-      await new Client(admin, BINDINGS).create(place, { roleRef, subjects });
+      await new Client(admin, ROLE_BINDINGS).create(place, { roleRef, subjects });
     }
 
     /** Claim and reservations go, as a release that began before the pod was stored makes them go. */

@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, itemPath, NAMESPACES, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import { CLAIMS, itemPath, NAMESPACES, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
 import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { QUOTAS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { requestCounts } from "./request-counts.ts";
@@ -20,13 +21,6 @@ const ASKS = { annotations: { "berth.dev/pools": "small" } };
 const SIZE = 253;
 const REVIEWS = 300;
 const AT_ONCE = 20;
-const QUOTAS: Resource = {
-  group: "",
-  version: "v1",
-  plural: "resourcequotas",
-  kind: "ResourceQuota",
-  namespaced: true,
-};
 const COUNTED = "count/ipclaims.berth.dev";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {

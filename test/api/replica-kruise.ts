@@ -4,14 +4,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { KRUISE, type Resource } from "../../kube/api/resource.ts";
 import { isServed } from "../../webhook/cluster-state/discovery.ts";
 import { eventually } from "../support/eventually.ts";
-
-const DEFINITIONS: Resource = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  plural: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
+import { DEFINITIONS } from "./cluster-resources.ts";
 
 /** Defines one of OpenKruise's kinds, without its schema, and waits until it is served. Gives StatefulSet and CloneSet. */
 export async function installKruise(

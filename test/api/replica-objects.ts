@@ -3,7 +3,7 @@
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
-  APPS,
+  DEPLOYMENTS,
   itemPath,
   type KubeItem,
   NAMESPACES,
@@ -11,6 +11,7 @@ import {
   type ObjectName,
   PODS,
   type Resource,
+  STATEFULSETS,
 } from "../../kube/api/resource.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -78,10 +79,6 @@ export async function makeNamespace(connection: Connection, name: string, metada
   return await make(connection, NAMESPACES, { name }, { metadata });
 }
 
-const [STATEFUL_SETS, DEPLOYMENTS] = APPS as readonly [Resource, Resource];
-
-export { DEPLOYMENTS, STATEFUL_SETS };
-
 interface WorkloadMade {
   readonly replicas?: number;
   /** Of the pod template. */
@@ -106,7 +103,7 @@ export async function makeStatefulSet(
   made: WorkloadMade = {},
 ): Promise<KubeItem> {
   const spec = { serviceName: place.name, ...workloadSpec(place.name, made) };
-  return await make(connection, STATEFUL_SETS, place, { spec });
+  return await make(connection, STATEFULSETS, place, { spec });
 }
 
 export async function makeDeployment(

@@ -5,7 +5,7 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CONFIGURATIONS, type Resource, SECRETS } from "../../kube/api/resource.ts";
+import { CONFIGURATIONS, SECRETS, SERVICES } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache } from "../support/process.ts";
 import { programFile } from "../support/programs.ts";
@@ -20,13 +20,6 @@ import { TestService } from "./rolling-service.ts";
 import { openControlPlane } from "./shared-plane.ts";
 import { configuration } from "./webhooks.ts";
 
-const SERVICES: Resource = {
-  group: "",
-  version: "v1",
-  plural: "services",
-  kind: "Service",
-  namespaced: true,
-};
 export const SECRET = { namespace: "berth-system", name: "berth-webhook-tls" };
 /** Of the authority, with its key. */
 export const CA_SECRET = { namespace: "berth-system", name: "berth-webhook-ca" };

@@ -9,7 +9,6 @@ import { IN_USE, specOf, statusPatch } from "../../allocator/store/kubernetes/ob
 import { type Body, Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
-  APPS,
   BLOCKS,
   CLAIMS,
   collectionPath,
@@ -19,6 +18,7 @@ import {
   POOLS,
   RESERVATIONS,
   type Resource,
+  STATEFULSETS,
 } from "../../kube/api/resource.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
@@ -76,10 +76,9 @@ export async function fill(connection: Connection, etcd: string, load: Load): Pr
   );
   const form = new Forms(connection, new Etcd(etcd));
   const sets = Math.ceil(load.claims / PER_SET);
-  const [statefulSets = PODS] = APPS;
   await form.write(NAMESPACES, Math.min(SPACES, sets), (n) => ({ name: spaceOf(n) }));
   await form.write(NODES, load.nodes, (n) => ({ name: nodeOf(n, load) }));
-  await form.write(statefulSets, sets, setObject);
+  await form.write(STATEFULSETS, sets, setObject);
   await form.write(PODS, load.pods, (n) => podObject(n, nodeOf(n, load)));
   await form.write(RESERVATIONS, load.claims, reservationObject);
   await form.write(CLAIMS, load.pods, (n) => claimObject(n, nodeOf(n, load)));

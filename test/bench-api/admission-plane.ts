@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import type { Resource } from "../../kube/api/resource.ts";
+import { MUTATING_WEBHOOKS } from "../api/cluster-resources.ts";
 import { makeNamespaces } from "../api/crds.ts";
 import { Front } from "../api/front.ts";
 import { WEBHOOK_USER } from "../api/plane.ts";
@@ -25,14 +25,6 @@ const BERTH_NAME = "pods.berth.dev";
 const METRIC = "apiserver_admission_webhook_admission_duration_seconds";
 /** Those of the chart's Deployment. */
 const REPLICAS = 2;
-
-const CONFIGURATIONS: Resource = {
-  group: "admissionregistration.k8s.io",
-  version: "v1",
-  plural: "mutatingwebhookconfigurations",
-  kind: "MutatingWebhookConfiguration",
-  namespaced: false,
-};
 
 /** An API server that asks two replicas of the webhook, each a process of its own, as the chart has it ask them. */
 export async function openAdmissionPlane(setup: ApiSetup, taken: number): Promise<Plane> {
@@ -63,7 +55,7 @@ export async function addNoopWebhook(setup: ApiSetup, { connection }: Plane): Pr
     sideEffects: "None",
     admissionReviewVersions: ["v1"],
   };
-  await new Client(connection, CONFIGURATIONS).create({ name: "noop" }, { webhooks: [webhook] });
+  await new Client(connection, MUTATING_WEBHOOKS).create({ name: "noop" }, { webhooks: [webhook] });
   const creator = new PodCreator(connection, NOOP_NAMESPACE);
   let tries = 0;
   await eventually("the API server asks the no-op webhook", async () => {

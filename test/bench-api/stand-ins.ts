@@ -3,7 +3,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
+import { CLAIMS, RESERVATIONS, type Resource, resource } from "../../kube/api/resource.ts";
+import { DEFINITIONS } from "../api/cluster-resources.ts";
 import { definitions } from "../api/crds.ts";
 
 const GROUP = "bench.berth.dev";
@@ -14,21 +15,12 @@ export const BARE_RESERVATIONS: Resource = { ...RESERVATIONS, group: GROUP };
 export const BARE_CLAIMS: Resource = { ...CLAIMS, group: GROUP };
 
 /** One object for a pool: `spec.allocations` by address. */
-export const ALLOCATION_LISTS: Resource = {
-  group: GROUP,
-  version: "v1alpha1",
-  plural: "allocationlists",
-  kind: "AllocationList",
-  namespaced: true,
-};
-
-const DEFINITIONS: Resource = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  plural: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
+export const ALLOCATION_LISTS = resource(
+  `${GROUP}/v1alpha1`,
+  "AllocationList",
+  "allocationlists",
+  "namespace",
+);
 
 /** Installs them and waits until the API server serves them. */
 export async function installStandIns(connection: Connection): Promise<void> {

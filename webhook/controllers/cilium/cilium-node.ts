@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { type Family, parseAddress, parseCidr } from "../../../allocator/ip/address.ts";
-import type { KubeItem, Resource } from "../../../kube/api/resource.ts";
+import { type KubeItem, resource } from "../../../kube/api/resource.ts";
 
 /** Of both versions that are tested, 1.15 and 1.20. */
-export const CILIUM_NODES: Resource = {
-  group: "cilium.io",
-  version: "v2",
-  plural: "ciliumnodes",
-  kind: "CiliumNode",
-  namespaced: false,
-};
+export const CILIUM_NODES = resource("cilium.io/v2", "CiliumNode", "ciliumnodes", "cluster");
 
 /** How Cilium's agents manage addresses (`ipam.mode` of Cilium's chart): what they read, and what they write back. */
 export const CILIUM_MODES = ["crd", "cluster-pool", "multi-pool"] as const;
