@@ -8,14 +8,14 @@ import { noopLogger } from "../../allocator/base/ports.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
-import { type Call, type Connection, connect } from "../../kube/api/connection.ts";
+import type { Call, Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, bindingTo, claimRecord } from "../support/fixtures.ts";
 import { run } from "../support/process.ts";
-import { type Account, accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { type Account, accountConfig, connectAs, installAccounts, installPolicies } from "./accounts.ts";
 import { denied, merge, report, reported, SHOP } from "./agent-calls.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES } from "./cluster-resources.ts";
@@ -34,7 +34,6 @@ const CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("Berth's accounts", () => {
     const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-    const connections: Connection[] = [];
     let plane: ControlPlane;
     let store: Store;
     let agent: Connection;
@@ -45,9 +44,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await makeNamespaces(plane.connect(), ["shop"]);
       await installAccounts(plane.connect());
       await installPolicies(plane.connect());
-      const webhook = await as("berth-webhook");
+      const webhook = await connectAs(plane, "berth-webhook");
       store = openKubernetesStore({ connection: webhook, ...deps });
-      agent = await as("berth-agent", "node-a");
+      agent = await connectAs(plane, "berth-agent", "node-a");
       const claims = { here: "node-a", there: "node-b", nowhere: undefined };
       for (const [name, node] of Object.entries(claims)) {
         const made = claimRecord({ name, addresses: addrs("10.20.0.70"), status: {} });
@@ -60,16 +59,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
     after(async () => {
       await store?.close();
-      for (const connection of connections) connection.close();
       await plane?.close();
     });
-
-    async function as(account: Account, node?: string): Promise<Connection> {
-      const config = await accountConfig(plane, account, node);
-      const connection = connect(config, { clock: createClock(), userAgent: "berth-test" });
-      connections.push(connection);
-      return connection;
-    }
 
     describe("list of rights", () => {
       async function rights(config: TokenConfig, namespace: string): Promise<string[]> {
@@ -202,13 +193,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const words =
         "the agent's token names no node; use the token that the API server gives to the agent's own pod";
       assert.match(
-        await reported(await as("berth-agent"), report("here")),
+        await reported(await connectAs(plane, "berth-agent"), report("here")),
         denied("agents.berth.dev", words),
       );
     });
 
     it("the webhook's account reads no secret but its own, and writes no secret, no pod and no webhook configuration", async () => {
-      const webhook = await as("berth-webhook");
+      const webhook = await connectAs(plane, "berth-webhook");
       const SECRETS = "/api/v1/namespaces/berth-system/secrets";
       const own = { fieldSelector: "metadata.name=berth-webhook-tls" };
       assert.equal(await reported(webhook, { method: "GET", path: SECRETS, query: own }), "200");

@@ -13,7 +13,8 @@ import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { TokenConfig } from "./token-config.ts";
 
-const FILES = join(import.meta.dirname, "../../charts/berth/files");
+const CHART = join(import.meta.dirname, "../../charts/berth");
+const FILES = join(CHART, "files");
 export const BERTH_NAMESPACE = "berth-system";
 const LIFE_SECONDS = 7_200;
 
@@ -34,6 +35,21 @@ export function manifestsOf(folder: "rbac" | "policies"): readonly Manifest[] {
     const text = readFileSync(join(FILES, folder, name), "utf8");
     return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
   });
+}
+
+/** The role that the chart has where that value is set, and its binding. */
+export function roleWith(value: string): readonly Manifest[] {
+  const text = readFileSync(join(CHART, "templates/access.yaml"), "utf8");
+  const [, part = ""] = text.split(`{{- if .Values.${value} }}\n`);
+  const plain = (part.split("{{- end }}\n")[0] ?? "")
+    .replaceAll("{{ .Release.Namespace }}", BERTH_NAMESPACE)
+    .replaceAll(/^ *(labels:\n *)?\{\{.*\}\}\n/gm, "");
+  const role = parseAllDocuments(plain).flatMap((document) => (document.toJS() as Manifest | null) ?? []);
+  assert.deepEqual(
+    role.map(({ kind }) => kind),
+    ["ClusterRole", "ClusterRoleBinding"],
+  );
+  return role;
 }
 
 /** As the chart writes it with its own values: of each system what is not for Berth is left to that one, and no policy asks a claim for it. */
@@ -174,4 +190,9 @@ export async function accountConfig(
   const { token } = (answer.body as { status?: { token?: string } }).status ?? {};
   assert.ok(token, `no token for ${account}: ${JSON.stringify(answer.body)}`);
   return new TokenConfig({ server: plane.url, ca: plane.ca, user: account, token });
+}
+
+/** A connection of the account, such as accountConfig says, closed with the control plane. */
+export async function connectAs(plane: ControlPlane, account: Account, node?: string): Promise<Connection> {
+  return plane.connectWith(await accountConfig(plane, account, node));
 }

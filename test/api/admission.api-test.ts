@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The webhook in the cluster: what it costs the API server, what it leaves behind, whom it asks, how it goes and comes.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { Client } from "../../kube/api/client.ts";
-import { type Answer, connect } from "../../kube/api/connection.ts";
+import type { Answer } from "../../kube/api/connection.ts";
 import {
   CLAIMS,
   collectionPath,
@@ -20,30 +17,20 @@ import {
   STATEFULSETS,
 } from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
-import { type ClusterWebhook, startWebhook } from "../../webhook/replica.ts";
 import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { annotationsOf, type Json, pod, poolObject, statefulPod } from "../support/objects.ts";
 import { start } from "../support/process.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import {
-  CLUSTER_ROLE_BINDINGS,
-  CLUSTER_ROLES,
-  POLICIES,
-  POLICY_BINDINGS,
-  QUOTAS,
-  ROLE_BINDINGS,
-} from "./cluster-resources.ts";
+import { CLUSTER_ROLES, POLICIES, POLICY_BINDINGS, QUOTAS, ROLE_BINDINGS } from "./cluster-resources.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { EagerClock } from "./eager-clock.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
-import { readyz, startReplicas, WEBHOOK_MAIN, writeCertificate } from "./replicas.ts";
+import { readyz, startReplicas, WEBHOOK_MAIN } from "./replicas.ts";
 import { readBack, requestCounts } from "./request-counts.ts";
+import { type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
-import { registerWebhooks } from "./webhooks.ts";
 
 /** All but pools, whose status the pools controller writes now and then. */
 const WATCHED = [
@@ -65,10 +52,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       plane = await openControlPlane([WEBHOOK_USER]);
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["berth-system", "shop", "full"]);
-      await make(CLUSTER_ROLE_BINDINGS, "berth-webhook", {
-        subjects: [{ kind: "User", name: WEBHOOK_USER.name, apiGroup: CLUSTER_ROLES.group }],
-        roleRef: { apiGroup: CLUSTER_ROLES.group, kind: "ClusterRole", name: "cluster-admin" },
-      });
     });
     after(() => plane?.close());
 
@@ -101,27 +84,15 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     describe("in this process, on a clock that can be set forward", () => {
       const clock = new EagerClock();
-      let webhook: ClusterWebhook;
+      let running: RunningWebhook;
       before(async () => {
-        const certificates = join(plane.folder, "certificates");
-        mkdirSync(certificates);
-        const ca = await writeCertificate(certificates);
-        const kubeConfig = plane.kubeConfig(WEBHOOK_USER.name);
-        webhook = await startWebhook({
-          connection: connect(kubeConfig, { clock: createClock(), userAgent: "berth-webhook/test" }),
-          ...{ namespace: "berth-system", podName: "berth-0", certificates },
-          ...{ host: "127.0.0.1", port: 0, departMs: 0 },
-          ...{ clock, random: createRandom(), log: noopLogger },
-        });
-        await eventually("it is ready", () => (webhook.ready().ready ? true : undefined));
-        const url = `https://127.0.0.1:${webhook.address.port}`;
-        await registerWebhooks(plane.connect(), { url, ca });
+        running = await runWebhook(plane, { clock, policies: false });
         for (const object of POOL_OBJECTS) assert.equal((await send(object)).status, 201);
         // at once: a replica that has not heard of the pools yet waits for them
         const first = await sent(pod("first", { annotations: { "berth.dev/ips": "10.20.0.199" } }));
         assert.equal(first, "10.20.0.199");
       });
-      after(() => webhook?.close());
+      after(() => running?.close());
 
       /** Calls that the work costs, other than those of the work itself. */
       async function cost(work: () => Promise<void>): Promise<Record<string, number>> {

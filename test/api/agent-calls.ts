@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls as an agent makes them, and what the API server says to them.
+// Calls as an agent makes them, or a thief of its token, and what the API server says to them.
 import type { Call, Connection } from "../../kube/api/connection.ts";
 import { statusOf } from "../../kube/api/status.ts";
 import { attachmentOf } from "../support/fixtures.ts";
@@ -16,15 +16,10 @@ export async function reported(connection: Connection, call: Call): Promise<stri
 export function report(claim: string, over: object = {}): Call {
   const attachment = { ...attachmentOf(claim), node: "node-a", since: "2026-01-01T00:00:00Z" };
   const status = { attachment: { ...attachment, ...over } };
-  return {
-    method: "PATCH",
-    path: `${SHOP}/${claim}/status`,
-    contentType: "application/merge-patch+json",
-    body: { status },
-  };
+  return merge(`${SHOP}/${claim}/status`, { status });
 }
 
-export function merge(path: string, body: object): Call {
+export function merge(path: string, body: object = {}): Call {
   return { method: "PATCH", path, contentType: "application/merge-patch+json", body };
 }
 

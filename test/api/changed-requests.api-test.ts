@@ -8,6 +8,7 @@ import type { Answer, Connection } from "../../kube/api/connection.ts";
 import { POOLS } from "../../kube/api/resource.ts";
 import { poolRecord } from "../support/fixtures.ts";
 import { installAccounts, installPolicies } from "./accounts.ts";
+import { merge } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -89,12 +90,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     async function annotate(name: string, annotations: object, subresource = ""): Promise<Answer> {
-      return await admin.call({
-        method: "PATCH",
-        path: `/api/v1/namespaces/${SHOP}/pods/${name}${subresource}`,
-        contentType: "application/merge-patch+json",
-        body: { metadata: { annotations } },
-      });
+      const path = `/api/v1/namespaces/${SHOP}/pods/${name}${subresource}`;
+      return await admin.call(merge(path, { metadata: { annotations } }));
     }
 
     for (const asked of REFUSED) {

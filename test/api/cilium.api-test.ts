@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Berth as the one who gives Cilium's nodes addresses, with Cilium's own definitions: in each of its modes, whoever dies, and when.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, afterEach, before, describe, it } from "node:test";
-import { parseAllDocuments } from "yaml";
 import { CILIUM, ciliumDefinitions } from "../cilium/definitions.ts";
 import { runsOf } from "../support/runs.ts";
 import { skipped } from "../support/skipped.ts";
-import { install, installAccounts, type Manifest } from "./accounts.ts";
+import { install, installAccounts, roleWith } from "./accounts.ts";
 import { rightsOf } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { CiliumCluster, liesIn } from "./cilium-cluster.ts";
@@ -17,15 +14,7 @@ import { WEBHOOK_USER } from "./plane.ts";
 import { BookedConnection } from "./rights-used.ts";
 
 const definitions = havePartsOrSkip(["etcd", "kube-apiserver"]) ? await ciliumDefinitions(CILIUM) : undefined;
-/** The role and the binding of the chart's template, in the namespace of these tests. */
-function ciliumRole(): readonly Manifest[] {
-  const text = readFileSync(join(import.meta.dirname, "../../charts/berth/templates/access.yaml"), "utf8");
-  const part = text.split("{{- if .Values.cilium.ipam }}")[1]?.split("{{- end }}")[0] ?? "";
-  const plain = part
-    .replaceAll("{{ .Release.Namespace }}", "berth-system")
-    .replaceAll(/^ *(labels:\n *)?\{\{.*\}\}\n/gm, "");
-  return parseAllDocuments(plain).flatMap((document) => (document.toJS() as Manifest | null) ?? []);
-}
+const ciliumRole = () => roleWith("cilium.ipam");
 
 if (definitions === undefined) skipped("no API server, or no Go to take Cilium's definitions from");
 else {

@@ -12,7 +12,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { DEPLOYMENTS, itemPath, type KubeItem, PODS, POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
-import { call, podReview } from "../../webhook/testing/api-server.ts";
+import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { deploymentPod, type Json, ownedBy, pod, poolObject, statefulPod } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -20,7 +20,7 @@ import { makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
 import { change, forceDelete, make, makeNode, makeStatefulSet, workloadSpec } from "./replica-objects.ts";
-import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
+import { createPod, forge, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
 const NAMESPACE = "shop";
@@ -81,13 +81,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     /** A review that no API server sent: what it was told, as the text of the answer. */
     async function forged(object: Json): Promise<string> {
-      const { name = "" } = object["metadata"] as { readonly name?: string };
-      const review = podReview({ name, namespace: NAMESPACE, object, uid: "forged" });
-      const { port } = running.webhook.address;
-      const reply = await call({ port, ca: running.ca, path: "/mutate/pods", body: JSON.stringify(review) });
-      assert.equal(reply.status, 200);
-      const { response } = JSON.parse(reply.text) as { readonly response: { readonly patch?: string } };
-      return `${reply.text} ${Buffer.from(response.patch ?? "", "base64").toString()}`;
+      const { text, response } = await forge(running, object);
+      return `${text} ${Buffer.from(response.patch ?? "", "base64").toString()}`;
     }
 
     /** The scheduler places the pod; its claim, once it is bound. */

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reviews that no API server sent, from somebody who reaches the webhook's port: what they can hold, and for how long.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { ASSIGNED_ADDRESSES } from "../../allocator/manifest/annotations.ts";
 import { Client } from "../../kube/api/client.ts";
-import { type Connection, connect } from "../../kube/api/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 import {
   CLAIMS,
   collectionPath,
@@ -18,22 +15,16 @@ import {
   type Resource,
 } from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { PENDING_LIMITS } from "../../webhook/admission/pending-claims.ts";
-import { type ClusterWebhook, startWebhook } from "../../webhook/replica.ts";
-import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { deploymentPod, type Json, pod, poolObject } from "../support/objects.ts";
-import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
 import { make, workloadSpec } from "./replica-objects.ts";
-import { writeCertificate } from "./replicas.ts";
+import { forgedWords, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
-import { registerWebhooks } from "./webhooks.ts";
 
 const MOST = PENDING_LIMITS.perNamespace;
 const AT_ONCE = 32;
@@ -41,47 +32,25 @@ const ENTRIES = ["10.70.200.1", "10.70.200.2", "10.70.200.3"];
 /** Between two claims that go: a pass comes every 10 s, and a busy machine takes its time for one. */
 const GOES_ON_MS = 120_000;
 
-interface Named {
-  readonly name?: string;
-  readonly namespace?: string;
-}
-
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("forged reviews", () => {
     const clock = new ForwardClock();
     let plane: ControlPlane;
     let admin: Connection;
-    let connection: Connection;
-    let webhook: ClusterWebhook;
-    let ca: string;
+    let running: RunningWebhook;
 
     before(async () => {
       plane = await openControlPlane();
       admin = plane.connect();
-      await installDefinitions(admin);
       await makeNamespaces(admin, ["shop", "bank"]);
-      await installAccounts(admin);
-      const certificates = join(plane.folder, "certificates");
-      mkdirSync(certificates);
-      ca = await writeCertificate(certificates);
-      const config = await accountConfig(plane, "berth-webhook");
-      connection = connect(config, { clock: createClock(), userAgent: "berth-webhook/test" });
-      webhook = await startWebhook({
-        ...{ connection, namespace: "berth-system", podName: "berth-0", certificates },
-        ...{ host: "127.0.0.1", port: 0, departMs: 0 },
-        ...{ clock, random: createRandom(), log: noopLogger },
-      });
-      await eventually("it is ready", () => (webhook.ready().ready ? true : undefined));
-      await registerWebhooks(admin, { url: `https://127.0.0.1:${webhook.address.port}`, ca });
-      await installPolicies(admin);
+      running = await runWebhook(plane, { clock });
       const spec = { ranges: [{ cidr: "10.70.0.0/16" }], reserved: ENTRIES, cooldown: "0s" };
       const pool = poolObject("web", spec);
       assert.ok(await new Client(admin, POOLS).create({ name: "web" }, pool));
       assert.equal(await made(pod("first", { annotations: ASKS })), "");
     });
     after(async () => {
-      await webhook?.close();
-      connection?.close();
+      await running?.close();
       await plane?.close();
     });
 
@@ -103,14 +72,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       n: number,
       object: Json = pod(`ghost-${n}`, { annotations: ASKS }),
     ): Promise<string> {
-      const { name = "", namespace = "shop" } = object["metadata"] as Named;
-      const review = podReview({ name, namespace, object, uid: `review-${n}` });
-      const { port } = webhook.address;
-      const reply = await call({ port, ca, path: "/mutate/pods", body: JSON.stringify(review) });
-      const { response } = JSON.parse(reply.text) as {
-        response: { allowed: boolean; status?: { message: string } };
-      };
-      return response.allowed ? "" : (response.status?.message ?? "refused");
+      return await forgedWords(running, object, `review-${n}`);
     }
 
     async function count(of: Resource): Promise<number> {

@@ -4,13 +4,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
-import { type Call, type Connection, connect } from "../../kube/api/connection.ts";
+import type { Call, Connection } from "../../kube/api/connection.ts";
 import { CONFIGURATIONS, type KubeItem, SECRETS } from "../../kube/api/resource.ts";
-import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { eventually } from "../support/eventually.ts";
-import { accountConfig, installPolicies } from "./accounts.ts";
+import { type Account, accountConfig, installPolicies } from "./accounts.ts";
+import { merge, reported } from "./agent-calls.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AuditLog, CERTIFICATES, rightsOf, UNUSED } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -28,7 +28,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the account that makes certificates", () => {
     let audit: AuditLog;
     const clock = createClock();
-    const connections: Connection[] = [];
     let plane: ControlPlane;
     let webhook: RollingWebhook;
     let old: { readonly authority: string; readonly leaf: string };
@@ -42,7 +41,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await installPolicies(plane.connect());
     });
     after(async () => {
-      for (const connection of connections) connection.close();
       await webhook?.close();
       await plane?.close();
     });
@@ -57,16 +55,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         ]),
       );
     };
-    const thief = async (account: "berth-issuer" | "berth-webhook") => {
-      const config = await accountConfig(plane, account);
-      const connection = connect(config, { clock, userAgent: "thief" });
-      connections.push(connection);
-      return connection;
-    };
-    const reported = async (connection: Connection, call: Call) => {
-      const { status, body } = await connection.call(call);
-      return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
-    };
+    const thief = async (account: Account) => plane.connectWith(await accountConfig(plane, account), "thief");
 
     it("takes the authority over that an older version kept beside the certificate, and its key away from there", async () => {
       const authority = await issueAuthority(clock);
@@ -130,8 +119,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           const [first, ...rest] = await entries();
           assert.ok(first);
           const body = { webhooks: [change(first), ...rest], ...more };
-          const contentType = "application/merge-patch+json";
-          return await reported(own, { method: "PATCH", path: `${path}/berth`, contentType, body });
+          return await reported(own, merge(`${path}/berth`, body));
         };
         const DENIED =
           /^403 .*'trust\.berth\.dev' .* denied request: berth's issuer changes the caBundle of berth's webhook configurations and nothing else/;
@@ -186,7 +174,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
         it(`no entry more or less, no annotation, no other configuration: ${path.split("/").at(-1)}`, async () => {
           const all = await entries();
-          const contentType = "application/merge-patch+json";
           for (const body of [
             { webhooks: all.slice(1) },
             { webhooks: [] },
@@ -195,10 +182,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
             { metadata: { annotations: { "cert-manager.io/inject-ca-from": "shop/thief" } } },
             { metadata: { labels: { a: "b" } } },
           ])
-            assert.match(
-              await reported(own, { method: "PATCH", path: `${path}/berth`, contentType, body }),
-              DENIED,
-            );
+            assert.match(await reported(own, merge(`${path}/berth`, body)), DENIED);
           const words = /^403 .*cannot (patch|create|delete) resource/;
           assert.match(
             await reported(own, { method: "PATCH", path: `${path}/other`, contentType, body: {} }),
@@ -228,13 +212,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("is what the webhook's token is not: neither the authority's key nor any configuration is its", async () => {
       const stolen = await thief("berth-webhook");
-      const contentType = "application/merge-patch+json";
       const ca = "/api/v1/namespaces/berth-system/secrets";
       for (const call of [
         { method: "GET", path: `${ca}/berth-webhook-ca` },
         { method: "GET", path: ca, query: { fieldSelector: "metadata.name=berth-webhook-ca" } },
-        { method: "PATCH", path: `${ca}/berth-webhook-tls`, contentType, body: {} },
-        ...PATHS.map((path) => ({ method: "PATCH" as const, path: `${path}/berth`, contentType, body: {} })),
+        merge(`${ca}/berth-webhook-tls`),
+        ...PATHS.map((path) => merge(`${path}/berth`)),
         {
           method: "POST",
           path: "/api/v1/namespaces/berth-system/serviceaccounts/berth-issuer/token",

@@ -10,6 +10,7 @@ import { statusOf } from "../../kube/api/status.ts";
 import { eventually } from "../support/eventually.ts";
 import { pod } from "../support/objects.ts";
 import { install, installPolicies, manifestsOf, resourceOfManifest } from "./accounts.ts";
+import { merge, reported } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -113,13 +114,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const [key, value] of Object.entries(FORGED)) {
         const path = itemPath(PODS, { namespace: "shop", name: "quiet" });
         const body = { metadata: { annotations: { [key]: value } } };
-        const contentType = "application/merge-patch+json";
         for (const [by, to] of [
           [admin, path],
           [kubelet, `${path}/status`],
         ] as const) {
-          const { status, body: answer } = await by.call({ method: "PATCH", path: to, contentType, body });
-          assert.match(`${status} ${statusOf(answer, status).message}`, /^403 .*changes\.pods\.berth\.dev/);
+          assert.match(await reported(by, merge(to, body)), /^403 .*changes\.pods\.berth\.dev/);
         }
       }
     });

@@ -1,34 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that get their CIDRs from Berth on a real API server, with the webhook's own account.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
 import { parseCidr } from "../../allocator/ip/address.ts";
 import { fullInterval, intersection } from "../../allocator/ip/ip-range.ts";
 import { Client } from "../../kube/api/client.ts";
-import { connect } from "../../kube/api/connection.ts";
 import { type KubeItem, NODES, POOLS } from "../../kube/api/resource.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
-import { createClock } from "../../system/clock.ts";
 import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
 import { startNodeCidrs } from "../../webhook/controllers/nodes/controller.ts";
 import { eventually } from "../support/eventually.ts";
-import { accountConfig, install, installAccounts, installPolicies, type Manifest } from "./accounts.ts";
+import { connectAs, install, installAccounts, installPolicies, roleWith } from "./accounts.ts";
 import { ControllersCluster } from "./controllers-cluster.ts";
 import { BookedConnection } from "./rights-used.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** The role that the chart has with `nodeCIDRs.families`. */
-export function nodesRole(): readonly Manifest[] {
-  const text = readFileSync(join(import.meta.dirname, "../../charts/berth/templates/access.yaml"), "utf8");
-  const [, part = ""] = text.split("{{- if .Values.nodeCIDRs.families }}");
-  const plain = (part.split("{{- end }}\n{{- if ")[0] ?? "")
-    .replaceAll("{{ .Release.Namespace }}", "berth-system")
-    .replaceAll(/^ *(labels:\n *)?\{\{.*\}\}\n/gm, "");
-  return parseAllDocuments(plain).flatMap((document) => (document.toJS() as Manifest | null) ?? []);
-}
+export const nodesRole = () => roleWith("nodeCIDRs.families");
 
 export class NodeCidrCluster {
   readonly cluster: ControllersCluster;
@@ -43,22 +31,13 @@ export class NodeCidrCluster {
     const cluster = await ControllersCluster.open(async (admin) => {
       await installAccounts(admin);
       await installPolicies(admin, ["nodes.berth.dev"]);
-      const roles = nodesRole();
-      assert.deepEqual(
-        roles.map(({ kind }) => kind),
-        ["ClusterRole", "ClusterRoleBinding"],
-      );
-      await install(admin, roles);
+      await install(admin, nodesRole());
     });
-    const config = await accountConfig(cluster.plane, "berth-webhook");
-    const account = new BookedConnection(
-      connect(config, { clock: createClock(), userAgent: "berth-webhook/test" }),
-    );
-    return new NodeCidrCluster(cluster, account);
+    const account = await connectAs(cluster.plane, "berth-webhook");
+    return new NodeCidrCluster(cluster, new BookedConnection(account));
   }
 
   async close(): Promise<void> {
-    this.account.close();
     await this.cluster.close();
   }
 

@@ -5,6 +5,7 @@ import { after, afterEach, before, describe, it } from "node:test";
 import type { Call } from "../../kube/api/connection.ts";
 import { collectionPath, itemPath, NODES } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { merge } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { NodeCidrCluster } from "./node-cidr-cluster.ts";
 
@@ -24,8 +25,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await world.cluster.patch(NODES, "a", { metadata: { annotations: { keep: "1" } } });
       const patch = async (body: Json, subresource = "") => {
         const path = `${itemPath(NODES, { name: "a" })}${subresource}`;
-        const contentType = "application/merge-patch+json";
-        return (await world.account.call({ method: "PATCH", path, contentType, body })).status;
+        return (await world.account.call(merge(path, body))).status;
       };
       const refused: readonly Json[] = [
         { metadata: { labels: { keep: "2" } } },

@@ -9,6 +9,7 @@ import { itemPath, NODES, POOLS } from "../../kube/api/resource.ts";
 import { startPools } from "../../webhook/controllers/pools/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { FailingStore } from "../support/failing-store.ts";
+import { merge } from "./agent-calls.ts";
 import { rightsOf } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { NodeCidrCluster, nodesRole } from "./node-cidr-cluster.ts";
@@ -236,15 +237,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("are of a pool that never changes its size, and stays as long as nodes have some", async () => {
       await world.applyPool("all", ["10.244.0.0/22"]);
-      const pools = { nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 25 } } };
-      const path = itemPath(POOLS, { name: "all" });
-      const body = { spec: pools };
-      const answer = await world.cluster.connection.call({
-        method: "PATCH",
-        path,
-        contentType: "application/merge-patch+json",
-        body,
-      });
+      const spec = { nodeCIDRs: { use: "PodCIDR", blockSize: { ipv4: 25 } } };
+      const answer = await world.cluster.connection.call(merge(itemPath(POOLS, { name: "all" }), { spec }));
       assert.equal(answer.status, 422, JSON.stringify(answer.body));
       world.start();
       world.cluster.start(startPools);

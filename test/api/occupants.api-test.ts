@@ -6,6 +6,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { type ObjectName, PODS, SERVICES } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { pod } from "../support/objects.ts";
+import { merge } from "./agent-calls.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
@@ -58,13 +59,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     async function status(path: string, body: object): Promise<void> {
-      const answer = await api.call({
-        method: "PATCH",
-        path: `${path}/status`,
-        contentType: "application/merge-patch+json",
-        body: { status: body },
-      });
-      assert.equal(answer.status, 200);
+      assert.equal((await api.call(merge(`${path}/status`, { status: body }))).status, 200);
     }
 
     async function applied(object: object) {

@@ -7,6 +7,7 @@ import { isOwnedIn } from "../../allocator/cache/block-index.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { POOLS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { merge } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { BlockCluster, SHOP } from "./block-cluster.ts";
 import { berthctlCheck } from "./chaos-end.ts";
@@ -43,12 +44,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
 
     async function reviewed(webhooks: readonly object[], name: string): Promise<void> {
-      const call = {
-        method: "PATCH",
-        contentType: "application/merge-patch+json",
-        body: { webhooks },
-      } as const;
-      const { status, body } = await cluster.api.call({ ...call, path: `${CONFIG}/${name}` });
+      const { status, body } = await cluster.api.call(merge(`${CONFIG}/${name}`, { webhooks }));
       assert.equal(status, 200, JSON.stringify(body));
     }
 

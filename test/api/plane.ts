@@ -67,7 +67,12 @@ export class ControlPlane {
 
   /** A connection of Berth's own, closed with the control plane. */
   connect(user?: string): Connection {
-    const connection = connect(this.kubeConfig(user), { clock: createClock(), userAgent: "berth-test" });
+    return this.connectWith(this.kubeConfig(user));
+  }
+
+  /** The same, as whoever that is. */
+  connectWith(config: TokenConfig, userAgent = "berth-test"): Connection {
+    const connection = connect(config, { clock: createClock(), userAgent });
     this.#connections.push(connection);
     return connection;
   }

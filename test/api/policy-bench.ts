@@ -4,13 +4,14 @@ import assert from "node:assert/strict";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { type Connection, connect } from "../../kube/api/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, collectionPath, PODS, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import type { Json } from "../support/objects.ts";
-import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { connectAs, installAccounts, installPolicies } from "./accounts.ts";
+import { merge } from "./agent-calls.ts";
 import { installDefinitions } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { makeNamespace } from "./replica-objects.ts";
@@ -41,8 +42,7 @@ export class PolicyBench {
       await installAccounts(admin);
       await installPolicies(admin, undefined, "all");
       await makeNamespace(admin, "shop", {});
-      const config = await accountConfig(plane, "berth-webhook");
-      return new PolicyBench(plane, connect(config, { clock: createClock(), userAgent: "berth-test" }));
+      return new PolicyBench(plane, await connectAs(plane, "berth-webhook"));
     } catch (error) {
       await plane.close();
       throw error;
@@ -51,7 +51,6 @@ export class PolicyBench {
 
   async close(): Promise<void> {
     await this.store.close();
-    this.webhook.close();
     await this.plane.close();
   }
 
@@ -76,7 +75,6 @@ export class PolicyBench {
 
   /** The same of a merge patch. */
   async patch(path: string, body: object, connection = this.admin): Promise<string> {
-    const contentType = "application/merge-patch+json";
-    return this.outcome(await connection.call({ method: "PATCH", path, contentType, body }));
+    return this.outcome(await connection.call(merge(path, body)));
   }
 }

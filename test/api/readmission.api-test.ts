@@ -8,13 +8,13 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
-import { type Connection, connect } from "../../kube/api/connection.ts";
+import type { Connection } from "../../kube/api/connection.ts";
 import { itemPath, PODS, POOLS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
-import { accountConfig } from "./accounts.ts";
+import { connectAs } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
@@ -50,8 +50,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       plane = await openControlPlane();
       admin = plane.connect();
       running = await runWebhook(plane);
-      const config = await accountConfig(plane, "berth-webhook");
-      account = connect(config, { clock: createClock(), userAgent: "berth-test" });
+      account = await connectAs(plane, "berth-webhook");
       store = openKubernetesStore({
         ...{ connection: account, clock: createClock(), random: createRandom(), log: noopLogger },
       });
@@ -68,7 +67,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     after(async () => {
       await store?.close();
-      account?.close();
       await running?.close();
       await plane?.close();
     });

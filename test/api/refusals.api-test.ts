@@ -4,12 +4,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
-import { connect } from "../../kube/api/connection.ts";
 import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { claimObject, type Json, pod, poolObject } from "../support/objects.ts";
-import { accountConfig } from "./accounts.ts";
+import { connectAs } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { statefulSet } from "./manifests.ts";
@@ -80,16 +79,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     /** As the webhook does when a node's pods need one. */
     async function giveBlock(): Promise<void> {
-      const connection = connect(await accountConfig(plane, "berth-webhook"), {
-        clock: createClock(),
-        userAgent: "berth-test",
-      });
+      const connection = await connectAs(plane, "berth-webhook");
       const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
       const store = openKubernetesStore({ connection, ...deps });
       const of = { pool: "rack", node: "rack-7", nodeUID: "u", holes: [], granted: true };
       await store.create("block", { ...of, cidr: "10.50.0.8/29" });
       await store.close();
-      connection.close();
     }
 
     async function mustKubectl(...args: readonly string[]): Promise<void> {

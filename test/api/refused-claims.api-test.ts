@@ -5,7 +5,6 @@ import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath, NAMESPACES, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
-import { call, podReview } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -13,7 +12,7 @@ import { QUOTAS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
 import { requestCounts } from "./request-counts.ts";
-import { createPod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
+import { createPod, forgedWords, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
 const ASKS = { annotations: { "berth.dev/pools": "small" } };
@@ -54,16 +53,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     /** What the webhook answers to a review that no API server sent: "" for yes. */
     async function forged(name: string, namespace: string): Promise<string> {
-      const object = { ...pod(name, ASKS), metadata: { name, namespace, ...ASKS } };
-      const reply = await call({
-        ...{ port: running.webhook.address.port, ca: running.ca, path: "/mutate/pods" },
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(podReview({ name, namespace, object })),
-      });
-      const { response } = JSON.parse(reply.text) as {
-        response: { allowed: boolean; status?: { message: string } };
-      };
-      return response.allowed ? "" : (response.status?.message ?? "");
+      return await forgedWords(running, { ...pod(name, ASKS), metadata: { name, namespace, ...ASKS } });
     }
 
     async function count(resource: Resource): Promise<number> {

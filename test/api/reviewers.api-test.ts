@@ -2,6 +2,7 @@
 // Who reaches the webhook, by what the chart finds in a cluster.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { merge } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { CHART, helm, mustHelm, type Values } from "./chart-release.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -55,13 +56,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "helm"])) {
         { type: "InternalIP", address: "2001:db8::7" },
         { type: "Hostname", address: name },
       ];
-      const path = `/api/v1/nodes/${name}/status`;
-      const body = { status: { addresses } };
-      assert.equal(
-        (await connection.call({ method: "PATCH", path, body, contentType: "application/merge-patch+json" }))
-          .status,
-        200,
-      );
+      const merged = merge(`/api/v1/nodes/${name}/status`, { status: { addresses } });
+      assert.equal((await connection.call(merged)).status, 200);
     }
 
     it("warns where no control plane can be seen, and lets everybody in rather than nobody", async () => {

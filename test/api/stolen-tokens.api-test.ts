@@ -4,12 +4,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
-import { type Call, type Connection, connect } from "../../kube/api/connection.ts";
+import type { Call, Connection } from "../../kube/api/connection.ts";
 import { collectionPath, NODES, PODS } from "../../kube/api/resource.ts";
-import { statusOf } from "../../kube/api/status.ts";
-import { createClock } from "../../system/clock.ts";
 import { pod } from "../support/objects.ts";
-import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
+import { connectAs, installAccounts, installPolicies } from "./accounts.ts";
+import { merge, reported } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -25,12 +24,6 @@ const SIGNING = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const get = (path: string): Call => ({ method: "GET", path });
 const post = (path: string, body: object = {}): Call => ({ method: "POST", path, body });
 const drop = (path: string): Call => ({ method: "DELETE", path });
-const merge = (path: string, body: object = {}): Call => ({
-  method: "PATCH",
-  path,
-  contentType: "application/merge-patch+json",
-  body,
-});
 
 const PLACES = { "berth-agent": "node-a", "berth-webhook": "node-b", "berth-issuer": "node-b" };
 
@@ -69,7 +62,6 @@ const MORE_RIGHTS: readonly Call[] = [
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("stolen credentials", () => {
-    const stolen: Connection[] = [];
     let plane: ControlPlane;
     let admin: Connection;
 
@@ -99,15 +91,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
       await installPolicies(admin);
     });
-    after(async () => {
-      for (const connection of stolen) connection.close();
-      await plane?.close();
-    });
-
-    async function reported(by: Connection, call: Call): Promise<string> {
-      const { status, body } = await by.call(call);
-      return status < 300 ? String(status) : `${status} ${statusOf(body, status).message}`;
-    }
+    after(() => plane?.close());
 
     /** By an authorizer or by admission: nothing was looked for before. */
     async function refuses(by: Connection, calls: readonly Call[]): Promise<void> {
@@ -118,11 +102,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     describe("the issuer's token", () => {
       let issuer: Connection;
       before(async () => {
-        issuer = connect(await accountConfig(plane, "berth-issuer"), {
-          clock: createClock(),
-          userAgent: "thief",
-        });
-        stolen.push(issuer);
+        issuer = await connectAs(plane, "berth-issuer");
       });
 
       it("reads and changes its two Secrets, and no other, and makes and removes none", async () => {
