@@ -42,7 +42,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     before(async () => {
       await buildPlugin();
-      plane = await openControlPlane([{ name: "shopkeeper", groups: [] }]);
+      plane = await openControlPlane();
       audit = new AuditLog(plane);
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["shop"]);

@@ -4,14 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Call, Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, bindingTo, claimRecord } from "../support/fixtures.ts";
 import { run } from "../support/process.ts";
@@ -20,6 +16,7 @@ import { denied, merge, report, reported, SHOP } from "./agent-calls.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES } from "./cluster-resources.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openControlPlane } from "./shared-plane.ts";
 import type { TokenConfig } from "./token-config.ts";
@@ -33,19 +30,18 @@ const CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookcon
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("Berth's accounts", () => {
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
     let plane: ControlPlane;
     let store: Store;
     let agent: Connection;
 
     before(async () => {
-      plane = await openControlPlane([{ name: "stranger", groups: ["system:serviceaccounts"] }]);
+      plane = await openControlPlane();
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["shop"]);
       await installAccounts(plane.connect());
       await installPolicies(plane.connect());
       const webhook = await connectAs(plane, "berth-webhook");
-      store = openKubernetesStore({ connection: webhook, ...deps });
+      store = openStore(webhook);
       agent = await connectAs(plane, "berth-agent", "node-a");
       const claims = { here: "node-a", there: "node-b", nowhere: undefined };
       for (const [name, node] of Object.entries(claims)) {

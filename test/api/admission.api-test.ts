@@ -26,7 +26,7 @@ import { CLUSTER_ROLES, POLICIES, POLICY_BINDINGS, QUOTAS, ROLE_BINDINGS } from 
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { EagerClock } from "./eager-clock.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { readyz, startReplicas, WEBHOOK_MAIN } from "./replicas.ts";
 import { readBack, requestCounts } from "./request-counts.ts";
 import { type RunningWebhook, runWebhook } from "./running-webhook.ts";
@@ -49,7 +49,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the webhook in a cluster", () => {
     let plane: ControlPlane;
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), ["berth-system", "shop", "full"]);
     });

@@ -8,15 +8,14 @@ import type { Context } from "../../allocator/cache/context.ts";
 import { parseAddress } from "../../allocator/ip/address.ts";
 import { bind } from "../../allocator/lifecycle/bind.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { PODS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import type { Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
+import { hostDeps } from "../support/host-deps.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 
 export const NAMESPACE = "shop";
@@ -39,8 +38,8 @@ export class AgentCluster {
   constructor(plane: ControlPlane) {
     this.#connection = plane.connect();
     this.#pods = new Client(this.#connection, PODS);
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-    const store = openKubernetesStore({ connection: this.#connection, ...deps });
+    const deps = hostDeps();
+    const store = openStore(this.#connection);
     this.context = { ...deps, store, view: new RecordCache(noopLogger), serial: new KeyedMutex() };
   }
 

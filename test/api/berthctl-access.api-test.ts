@@ -17,7 +17,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let cluster: BerthctlCluster;
 
     before(async () => {
-      cluster = await BerthctlCluster.start("nobody", "shopkeeper");
+      cluster = await BerthctlCluster.start();
     });
     after(() => cluster?.close());
 

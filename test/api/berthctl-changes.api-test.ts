@@ -29,7 +29,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let cluster: BerthctlCluster;
 
     before(async () => {
-      cluster = await BerthctlCluster.start("releaser");
+      cluster = await BerthctlCluster.start();
     });
     after(() => cluster?.close());
 

@@ -4,9 +4,8 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import type { Clock } from "../../allocator/base/ports.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { run as runBerthctl } from "../../cli/run.ts";
 import type { EnvDefaults } from "../../cli/terminal/target.ts";
@@ -19,6 +18,7 @@ import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } 
 import { type Json, pod as podObject, workload } from "../support/objects.ts";
 import { commandFolder } from "../support/programs.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openControlPlane, openUndefinedPlane } from "./shared-plane.ts";
 
@@ -98,18 +98,12 @@ export class BerthctlCluster {
     this.plane = plane;
     this.connection = connection;
     this.notInstalled = notInstalled;
-    this.store = openKubernetesStore({
-      connection,
-      clock: createClock(),
-      random: createRandom(),
-      log: noopLogger,
-    });
+    this.store = openStore(connection);
     this.#admin = settingOf([this.kubeconfig("admin")]);
   }
 
-  /** Besides admin, there are these users, who have no rights. */
-  static async start(...users: readonly string[]): Promise<BerthctlCluster> {
-    return await BerthctlCluster.#filled(await openControlPlane(users.map((name) => ({ name, groups: [] }))));
+  static async start(): Promise<BerthctlCluster> {
+    return await BerthctlCluster.#filled(await openControlPlane());
   }
 
   /** One that had no kinds of Berth's at first. */

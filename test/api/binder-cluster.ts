@@ -12,25 +12,23 @@ import type { AllocationRequest } from "../../allocator/lifecycle/allocation-req
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
-import type { Claim } from "../../allocator/model/claim.ts";
-import { claimKey } from "../../allocator/model/claim.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Change, Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, EVENTS, itemPath, NODES, PODS } from "../../kube/api/resource.ts";
 import { EventRecorder } from "../../kube/controller/event-recorder.ts";
 import { kubeEventSink } from "../../kube/controller/event-sink.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { startInformers } from "../../webhook/cluster-state/informers.ts";
 import { clusterStates } from "../../webhook/cluster-state/live-and-cached.ts";
 import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, applicantOf, granted, poolRecord } from "../support/fixtures.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 
 export const NAMESPACE = "shop";
@@ -65,8 +63,8 @@ export class BinderCluster {
   private constructor(plane: ControlPlane) {
     this.#plane = plane;
     this.connection = plane.connect();
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-    this.store = openKubernetesStore({ ...deps, connection: this.connection });
+    const deps = hostDeps();
+    this.store = openStore(this.connection);
     this.#context = { ...deps, store: this.store, view: this.#cache, serial: new KeyedMutex() };
     this.#following = syncCache(this.store, this.#cache, this.#stop.signal).ended;
   }
@@ -90,10 +88,10 @@ export class BinderCluster {
   async replica({ leads = true, lagMs = 0 }: ReplicaOptions = {}): Promise<Replica> {
     const connection = this.#plane.connect();
     const stop = new AbortController();
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
+    const deps = hostDeps();
     const clock = new LeapingClock();
     const cache = new RecordCache(noopLogger);
-    const store = openKubernetesStore({ ...deps, connection });
+    const store = openStore(connection);
     const following = syncCache(lagging(store, lagMs), cache, stop.signal);
     const informers = startInformers({ ...deps, connection }, stop.signal);
     await Promise.all([following.synced, informers.synced]);

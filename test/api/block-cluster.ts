@@ -5,22 +5,17 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { NODES, PODS, POOLS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { addressesOf, errorOf, type Said } from "../cni/caller.ts";
-import type { Run } from "../cni/plugin.ts";
-import { buildPlugin } from "../cni/plugin.ts";
+import { buildPlugin, type Run } from "../cni/plugin.ts";
 import { eventually, patient } from "../support/eventually.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentNode } from "./agent-node.ts";
 import { AuditLog } from "./audit-log.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { WEBHOOK_USER } from "./plane.ts";
+import { openStore } from "./open-store.ts";
 import { change, forceDelete, type Json, make, makePod } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
@@ -68,13 +63,12 @@ export class BlockCluster {
     this.audit = audit;
     this.replicas = replicas;
     this.api = plane.connect();
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-    this.store = openKubernetesStore({ connection: this.api, ...deps });
+    this.store = openStore(this.api);
   }
 
   static async open(webhooks = 1, own?: StoppablePlane): Promise<BlockCluster> {
     await buildPlugin();
-    const plane = own ?? (await openControlPlane([WEBHOOK_USER]));
+    const plane = own ?? (await openControlPlane());
     try {
       const audit = new AuditLog(plane);
       const api = plane.connect();

@@ -115,7 +115,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let webhook: RollingWebhook | undefined;
     before(async () => {
       folder = mkdtempSync(join(tmpdir(), "berth-clients-"));
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       await installDefinitions(plane.connect());
     });
     after(async () => {

@@ -7,7 +7,6 @@ import { AgentNode } from "./agent-node.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
-import { WEBHOOK_USER } from "./plane.ts";
 import { makeNode } from "./replica-objects.ts";
 import { type ReplicaProcess, type Replicas, readyz, startReplicas } from "./replicas.ts";
 
@@ -46,7 +45,7 @@ export class ChaosCluster {
 
   static async open(): Promise<ChaosCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ durable: true, users: [WEBHOOK_USER], definitions: true });
+    const plane = await startControlPlane({ durable: true, definitions: true });
     const nodes = new Map<string, AgentNode>();
     let replicas: Replicas | undefined;
     try {

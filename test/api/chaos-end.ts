@@ -2,25 +2,17 @@
 // What must be so when everybody has gone.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Kind, Store } from "../../allocator/store/store.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
 import { BUILD } from "./berthctl-cluster.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 
 /** Claims and reservations as `kind key`, in order. */
 export async function leftovers(plane: ControlPlane): Promise<string[]> {
   const connection = plane.connect();
-  const store = openKubernetesStore({
-    connection,
-    clock: createClock(),
-    random: createRandom(),
-    log: noopLogger,
-  });
+  const store = openStore(connection);
   try {
     return [...(await keysOf(store, "claim")), ...(await keysOf(store, "reservation"))];
   } finally {

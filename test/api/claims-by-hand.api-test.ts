@@ -2,14 +2,10 @@
 // Claims that people make beside pods and workloads that are there: on a real API server, with the webhook and a node's agent.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, DEPLOYMENTS, type KubeItem, PODS, POOLS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { type Condition, conditionsOf } from "../../webhook/controllers/conditions.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
@@ -19,6 +15,7 @@ import { sandbox } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod, workloadSpec } from "./replica-objects.ts";
 import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
@@ -42,9 +39,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       plane = await openControlPlane();
       admin = plane.connect();
       running = await runWebhook(plane);
-      store = openKubernetesStore({
-        ...{ connection: admin, clock: createClock(), random: createRandom(), log: noopLogger },
-      });
+      store = openStore(admin);
       await makeNamespaces(admin, [NAMESPACE]);
       await makeNode(admin, NODE);
       const spec = { ranges: [{ cidr: "10.71.0.0/24" }], cooldown: "0s" };

@@ -15,16 +15,16 @@ import { release } from "../../allocator/lifecycle/release.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { PODS } from "../../kube/api/resource.ts";
 import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, DB_POOL, granted, podFactsOf, poolRecord, refusalOf } from "../support/fixtures.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import { controllerDeps, openTestReplica } from "./replica-deps.ts";
 import { forceDelete, makeNode, makePod } from "./replica-objects.ts";
 import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
@@ -83,14 +83,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), [NAMESPACE]);
       for (const node of ["n1", "n2"]) await makeNode(plane.connect(), node);
-      store = openKubernetesStore({ connection: plane.connect(), ...processDeps() });
+      store = openStore(plane.connect());
       await store.create("pool", DB_POOL);
     });
     after(async () => await plane?.close());
-
-    function processDeps() {
-      return { clock: createClock(), random: createRandom(), log: noopLogger };
-    }
 
     /** A process that knows what is stored now, and hears of nothing that comes later. */
     async function remembering(over: Partial<Context> = {}): Promise<Context> {
@@ -100,7 +96,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         for await (const stored of store.list(kind)) view.apply(kind, { type: "put", stored });
         view.apply(kind, { type: "synced" });
       }
-      return { ...processDeps(), store, view, serial: new KeyedMutex(), ...over };
+      return { ...hostDeps(), store, view, serial: new KeyedMutex(), ...over };
     }
 
     async function claimOf(name: string): Promise<Stored<"claim">> {

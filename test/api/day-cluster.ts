@@ -12,7 +12,6 @@ import { type DayBook, DayKubelet } from "./day-kubelets.ts";
 import { NAMESPACE_OF_DAY } from "./day-objects.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { startControllers } from "./kubernetes-controllers.ts";
-import { WEBHOOK_USER } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 
 export const NODE_NAMES = ["n1", "n2"];
@@ -48,7 +47,7 @@ export class DayCluster {
 
   static async open(): Promise<DayCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER], definitions: true });
+    const plane = await startControlPlane({ definitions: true });
     const admin = plane.connect();
     await makeNamespaces(admin, ["berth-system", NAMESPACE_OF_DAY]);
     const replicas = await startReplicas(plane, { count: 2 });

@@ -4,12 +4,10 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { messageOf } from "../../allocator/base/errors.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { type KubeItem, PODS } from "../../kube/api/resource.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { sandbox } from "./agent-cluster.ts";
 import type { AgentNode } from "./agent-node.ts";
 import { forceDelete, hasEnded, merge } from "./day-calls.ts";
@@ -66,7 +64,7 @@ export class DayKubelet {
     this.#pods = new Reflector({
       ...{ connection, resource: PODS, project: (item: KubeItem) => item },
       selection: { namespace: NAMESPACE_OF_DAY, fieldSelector: `spec.nodeName=${node.name}` },
-      ...{ clock: createClock(), random: createRandom(), log: noopLogger },
+      ...hostDeps(),
     });
     this.#running = this.#run();
   }

@@ -11,7 +11,6 @@ import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
-import { WEBHOOK_USER } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 
@@ -37,7 +36,7 @@ export class DisasterCluster {
 
   static async open(): Promise<DisasterCluster> {
     await buildPlugin();
-    const plane = await startControlPlane({ users: [WEBHOOK_USER], definitions: true });
+    const plane = await startControlPlane({ definitions: true });
     try {
       const api = plane.connect();
       await makeNamespaces(api, ["berth-system", NAMESPACE]);

@@ -3,15 +3,11 @@
 // agent, and a kubelet that is played.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { ASSIGNED_ADDRESSES } from "../../allocator/manifest/annotations.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { EVENTS, itemPath, type KubeItem, PODS, POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { pod, poolObject } from "../support/objects.ts";
@@ -21,6 +17,7 @@ import { AgentNode } from "./agent-node.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
 import { haveControllersOrSkip, startControllers } from "./kubernetes-controllers.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { change, forceDelete, type Json, make, makeNode, workloadSpec } from "./replica-objects.ts";
 import { createPod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
@@ -64,9 +61,7 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
       plane = await openControlPlane();
       admin = plane.connect();
       running = await runWebhook(plane);
-      store = openKubernetesStore({
-        ...{ connection: admin, clock: createClock(), random: createRandom(), log: noopLogger },
-      });
+      store = openStore(admin);
       await makeNamespaces(admin, [NAMESPACE]);
       await makeNode(admin, NODE);
       const spec = { ranges: [{ cidr: "10.70.0.0/16" }], cooldown: "0s" };

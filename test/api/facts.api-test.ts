@@ -2,22 +2,19 @@
 // Claims follow facts, on a real API server: what no pod stands behind changes nothing, and what nobody needs is let go.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { DEPLOYMENTS, itemPath, type KubeItem, PODS, POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { deploymentPod, type Json, ownedBy, pod, poolObject, statefulPod } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { ForwardClock } from "./forward-clock.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { change, forceDelete, make, makeNode, makeStatefulSet, workloadSpec } from "./replica-objects.ts";
 import { createPod, forge, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
@@ -43,9 +40,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       plane = await openControlPlane();
       admin = plane.connect();
       running = await runWebhook(plane, { clock, policies: false });
-      store = openKubernetesStore({
-        ...{ connection: admin, clock: createClock(), random: createRandom(), log: noopLogger },
-      });
+      store = openStore(admin);
       await makeNamespaces(admin, [NAMESPACE]);
       await makeNode(admin, NODE);
       // What the tests ask for by name is given to nobody who asks for any address.

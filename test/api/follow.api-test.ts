@@ -9,8 +9,8 @@ import type { KubeItem } from "../../kube/api/resource.ts";
 import { type ListWatchOptions, listAndWatch } from "../../kube/watch/list-watch.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
 import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { CONFIG_MAPS } from "./cluster-resources.ts";
 import { startControlPlane } from "./harness.ts";
@@ -313,9 +313,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         await new Client(connection, CONFIG_MAPS).create(place, {
           metadata: { labels: { "berth-test": "" } },
         });
-        const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
         const selection = { labelSelector: "berth-test" };
-        const reader = new Reader({ connection, resource: CONFIG_MAPS, selection, ...deps });
+        const reader = new Reader({ connection, resource: CONFIG_MAPS, selection, ...hostDeps() });
         await reader.believes("a");
         assert.equal(reader.relists, 1);
         await reader.stop();
@@ -338,8 +337,7 @@ async function removeMap(client: Client, { metadata }: KubeItem): Promise<void> 
 }
 
 function optionsFor(connection: Connection): ListWatchOptions {
-  const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-  return { connection, resource: CONFIG_MAPS, selection: OURS, ...deps };
+  return { connection, resource: CONFIG_MAPS, selection: OURS, ...hostDeps() };
 }
 
 interface Lettered {

@@ -2,12 +2,10 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import { noopMetrics } from "../../allocator/base/ports.ts";
 import { OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { NODES, PODS, STATEFULSETS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
 import { type GcController, startGcController } from "../../webhook/controllers/gc-controller.ts";
 import { startGcTriggers } from "../../webhook/controllers/gc-triggers.ts";
@@ -15,6 +13,7 @@ import { startLeadership } from "../../webhook/controllers/leadership.ts";
 import { startWorkloads } from "../../webhook/controllers/statefulset-controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } from "../support/fixtures.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
@@ -39,7 +38,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("who leads", () => {
     const candidate = (identity: string) => {
       const connection = plane.connect();
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger, timings: TIMINGS };
+      const deps = { ...hostDeps(), timings: TIMINGS };
       const lease = { namespace: "berth-system", name: "berth-webhook" };
       const leadership = startLeadership({ connection, ...lease, identity, ...deps });
       return { connection, leadership };

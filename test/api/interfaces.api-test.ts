@@ -3,14 +3,10 @@
 // agents, and one ADD for each interface, as a meta plugin makes them.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, PODS, POOLS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import type { Said } from "../cni/caller.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
@@ -19,6 +15,7 @@ import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { forceDelete, make, makeNamespace, makeNode, makePod, makeStatefulSet } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
@@ -53,8 +50,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
       for (const name of NODES) await makeNode(admin, name);
       await makeNamespace(admin, namespace, {});
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-      store = openKubernetesStore({ connection: admin, ...deps });
+      store = openStore(admin);
       replicas = await startReplicas(plane);
       for (const name of NODES) {
         const node = await AgentNode.make(name, await accountConfig(plane, "berth-agent", name));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
 import { endOfOrdinals } from "../../allocator/model/ordinals.ts";
 import { DEPLOYMENTS, NODES, PODS, STATEFULSETS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
 import { eventually } from "../support/eventually.ts";
 import { refTo } from "../support/fixtures.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions } from "./crds.ts";
@@ -123,8 +121,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("guesses nothing before it has seen everything", async () => {
       const connection = plane.connect();
       await makePod(connection, shop("early"));
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-      const young = await openCaches({ connection, ...deps });
+      const young = await openCaches({ connection, ...hostDeps() });
       try {
         assert.deepEqual(young.ready(), { ready: false, reason: "records are not loaded" });
         const early = { code: "NOT_READY", message: "what is in the cluster is not loaded yet" };

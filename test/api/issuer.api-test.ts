@@ -15,7 +15,7 @@ import { NAMESPACE } from "./agent-cluster.ts";
 import { AuditLog, CERTIFICATES, rightsOf, UNUSED } from "./audit-log.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { rehearse } from "./rolling-load.ts";
 import { CA_SECRET, RollingWebhook, SECRET, type SecretObject } from "./rolling-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -33,7 +33,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let old: { readonly authority: string; readonly leaf: string };
 
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       audit = new AuditLog(plane);
       await installDefinitions(plane.connect());
       await makeNamespaces(plane.connect(), [NAMESPACE]);

@@ -19,7 +19,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { kubectlOn } from "./kubectl-calls.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { requestCounts } from "./request-counts.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -33,7 +33,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let replicas: Replicas;
 
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, ["berth-system", "shop", "other", "opted"]);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { itemPath, LEASES } from "../../kube/api/resource.ts";
 import { type ElectionOptions, elect, type LeaderTerm } from "../../kube/controller/leader-election.ts";
 import { kubeLeaseLock } from "../../kube/controller/lease-lock.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { openControlPlane, type StoppablePlane } from "./shared-plane.ts";
 
@@ -50,7 +48,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     const candidate = (lease: string, identity: string): Candidate => {
       const box = kubeLeaseLock(plane.connect(), { namespace: "kube-system", name: lease });
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger, timings: TIMINGS };
+      const deps = { ...hostDeps(), timings: TIMINGS };
       return new Candidate({ box, identity, ...deps });
     };
 

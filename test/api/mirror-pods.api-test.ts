@@ -30,7 +30,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let node: KubeItem;
 
     before(async () => {
-      plane = await openControlPlane([KUBELET]);
+      plane = await openControlPlane();
       const admin = plane.connect();
       await installDefinitions(admin);
       await makeNamespaces(admin, ["shop", "berth-system"]);

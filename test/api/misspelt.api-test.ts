@@ -9,7 +9,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { type Definition, definitions, installDefinitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { misspeltFields, wrongTypes } from "./misspelt.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -19,7 +19,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let replicas: Replicas;
 
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, ["berth-system", "shop"]);

@@ -10,7 +10,7 @@ import { merge } from "./agent-calls.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -30,7 +30,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let replicas: Replicas;
 
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       api = plane.connect();
       await installDefinitions(api);
       await makeNamespaces(api, ["berth-system", "shop"]);

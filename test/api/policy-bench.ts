@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server with Berth's kinds, accounts and policies, and with no webhook.
 import assert from "node:assert/strict";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, collectionPath, PODS, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
 import { statusOf } from "../../kube/api/status.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import type { Json } from "../support/objects.ts";
 import { connectAs, installAccounts, installPolicies } from "./accounts.ts";
 import { merge } from "./agent-calls.ts";
 import { installDefinitions } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { makeNamespace } from "./replica-objects.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -29,8 +26,7 @@ export class PolicyBench {
     this.plane = plane;
     this.admin = plane.connect();
     this.webhook = webhook;
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-    this.store = openKubernetesStore({ connection: webhook, ...deps });
+    this.store = openStore(webhook);
   }
 
   /** There is a namespace `shop`. */

@@ -2,22 +2,19 @@
 // Claims that went while their pods were on their way, on a real API server: each is made again, and bound.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { itemPath, PODS, POOLS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { connectAs } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { ACCOUNTS, CLUSTER_ROLES, ROLE_BINDINGS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { makeNode } from "./replica-objects.ts";
 import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
@@ -51,9 +48,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       admin = plane.connect();
       running = await runWebhook(plane);
       account = await connectAs(plane, "berth-webhook");
-      store = openKubernetesStore({
-        ...{ connection: account, clock: createClock(), random: createRandom(), log: noopLogger },
-      });
+      store = openStore(account);
       await makeNamespaces(admin, [NAMESPACE]);
       await makeNode(admin, "node-a");
       await makePool("web", { ranges: [{ cidr: "10.70.0.0/24" }], cooldown: "0s" });

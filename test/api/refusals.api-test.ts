@@ -2,16 +2,13 @@
 // What a tenant learns of others from what he is refused: under RBAC, as kubectl prints it.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { claimObject, type Json, pod, poolObject } from "../support/objects.ts";
 import { connectAs } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { statefulSet } from "./manifests.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -80,8 +77,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     /** As the webhook does when a node's pods need one. */
     async function giveBlock(): Promise<void> {
       const connection = await connectAs(plane, "berth-webhook");
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-      const store = openKubernetesStore({ connection, ...deps });
+      const store = openStore(connection);
       const of = { pool: "rack", node: "rack-7", nodeUID: "u", holes: [], granted: true };
       await store.create("block", { ...of, cidr: "10.50.0.8/29" });
       await store.close();

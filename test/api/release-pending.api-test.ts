@@ -10,7 +10,7 @@ import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS } from "./manifests.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -20,7 +20,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let replicas: Replicas;
 
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, ["berth-system", "shop"]);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { noopLogger, noopMetrics } from "../../allocator/base/ports.ts";
+import { noopMetrics } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { type CachesOptions, type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
 import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
 import type { LeaderElection } from "../../webhook/controllers/leadership.ts";
+import { hostDeps } from "../support/host-deps.ts";
 
 /** A replica with this host's clock that logs nothing, everything loaded. Whoever opens it closes it. */
 export async function openTestReplica(
@@ -14,7 +13,8 @@ export async function openTestReplica(
   options: Partial<CachesOptions> = {},
 ): Promise<ClusterCaches> {
   const replica = await openCaches({
-    ...{ connection, clock: createClock(), random: createRandom(), log: noopLogger },
+    connection,
+    ...hostDeps(),
     ...options,
   });
   await replica.synced;

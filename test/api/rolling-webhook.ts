@@ -46,7 +46,7 @@ interface RollingOptions {
 export async function startRollingPlane(
   options: RollingOptions,
 ): Promise<{ readonly plane: ControlPlane; readonly webhook: RollingWebhook }> {
-  const plane = await openControlPlane([WEBHOOK_USER]);
+  const plane = await openControlPlane();
   try {
     const connection = plane.connect();
     await installDefinitions(connection);

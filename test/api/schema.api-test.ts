@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import fc from "fast-check";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { PoolSpec } from "../../allocator/pool/pool.ts";
@@ -16,17 +15,15 @@ import {
   SAMPLE_NAMESPACES,
 } from "../../allocator/store/contract/samples.ts";
 import { placeOf, resourceOf, specOf, storedOf } from "../../allocator/store/kubernetes/objects.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Kind, Store } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import { RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { attachmentOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
 import { refuses } from "./dry-create.ts";
 import { FULL_POOL, KINDS } from "./full-records.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { anyAddress, anyIPv6 } from "./records.ts";
 import { agreementCases } from "./schema-agreement.ts";
@@ -43,12 +40,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, SAMPLE_NAMESPACES);
-      store = openKubernetesStore({
-        connection,
-        clock: createClock(),
-        random: createRandom(),
-        log: noopLogger,
-      });
+      store = openStore(connection);
     });
     after(() => plane?.close());
 

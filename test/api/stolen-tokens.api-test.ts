@@ -66,7 +66,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     let admin: Connection;
 
     before(async () => {
-      plane = await openControlPlane([KUBELET]);
+      plane = await openControlPlane();
       admin = plane.connect();
       await installDefinitions(admin);
       await makeNamespaces(admin, ["shop"]);

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import {
   bareClaim,
   fullClaim,
@@ -11,12 +10,9 @@ import {
   reservationOf,
   SAMPLE_NAMESPACES,
 } from "../../allocator/store/contract/samples.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
-import type { Store } from "../../allocator/store/store.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { requestCounts } from "./request-counts.ts";
 import { openUndefinedPlane, type StoppablePlane } from "./shared-plane.ts";
@@ -25,14 +21,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("what a real API server does to the store", () => {
     let plane: StoppablePlane;
     before(async () => {
-      plane = await openUndefinedPlane([{ name: "nobody", groups: [] }]);
+      plane = await openUndefinedPlane();
     });
     after(() => plane?.close());
 
-    const open = (user?: string): Store => {
-      const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-      return openKubernetesStore({ connection: plane.connect(user), ...deps });
-    };
+    const open = (user?: string) => openStore(plane.connect(user));
 
     it("is no empty store without the definitions", async () => {
       const store = open();

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { after, before, describe } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { storeContract } from "../../allocator/store/contract/contract.ts";
 import { SAMPLE_NAMESPACES } from "../../allocator/store/contract/samples.ts";
 import { MANY } from "../../allocator/store/contract/subject.ts";
 import { type KubernetesStoreDeps, openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { isFull } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
@@ -30,15 +28,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     const subject = (pass: NonNullable<KubernetesStoreDeps["pass"]>) => async () => {
       const open = () => {
         const connection = plane.connect();
-        const deps = {
-          connection,
-          clock: createClock(),
-          random: createRandom(),
-          log: noopLogger,
-          pass,
-          pageSize,
-        };
-        return { connection, store: openKubernetesStore(deps) };
+        const store = openKubernetesStore({ connection, ...hostDeps(), pass, pageSize });
+        return { connection, store };
       };
       const handles = [open()];
       const [first = open()] = handles;

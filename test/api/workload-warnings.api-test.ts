@@ -7,7 +7,7 @@ import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import { type ControlPlane, WEBHOOK_USER } from "./plane.ts";
+import type { ControlPlane } from "./plane.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -36,7 +36,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let replicas: Replicas;
 
     before(async () => {
-      plane = await openControlPlane([WEBHOOK_USER]);
+      plane = await openControlPlane();
       const connection = plane.connect();
       await installDefinitions(connection);
       await makeNamespaces(connection, ["berth-system", "shop"]);

@@ -7,7 +7,6 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { MUTATING_WEBHOOKS } from "../api/cluster-resources.ts";
 import { makeNamespaces } from "../api/crds.ts";
 import { Front } from "../api/front.ts";
-import { WEBHOOK_USER } from "../api/plane.ts";
 import { startReplicas } from "../api/replicas.ts";
 import { Server } from "../bench/running-stack.ts";
 import { eventually } from "../support/eventually.ts";
@@ -28,7 +27,7 @@ const REPLICAS = 2;
 
 /** An API server that asks two replicas of the webhook, each a process of its own, as the chart has it ask them. */
 export async function openAdmissionPlane(setup: ApiSetup, taken: number): Promise<Plane> {
-  const plane = await openPlane(setup, taken, { users: [WEBHOOK_USER] });
+  const plane = await openPlane(setup, taken);
   await makeNamespaces(plane.connection, ["berth-system", NOOP_NAMESPACE]);
   const env = { BERTH_LOG_LEVEL: "error" };
   const replicas = await startReplicas(plane.control, { count: REPLICAS, env });

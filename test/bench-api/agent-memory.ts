@@ -4,15 +4,12 @@
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { NODES, POOLS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { type OwnControlPlane, startControlPlane } from "../api/harness.ts";
+import { openStore } from "../api/open-store.ts";
 import { WEBHOOK_USER } from "../api/plane.ts";
 import { make, makePod } from "../api/replica-objects.ts";
 import { PodProcess, type Program } from "../api/scale-process.ts";
@@ -60,8 +57,7 @@ async function fill(api: Connection, count: number): Promise<readonly Said[]> {
   await makeNamespaces(api, [SHOP]);
   await make(api, NODES, { name: NODE }, {});
   await make(api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
-  const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-  const store = openKubernetesStore({ connection: api, ...deps });
+  const store = openStore(api);
   const nodeUID = (await new Client(api, NODES).get({ name: NODE }))?.metadata.uid ?? "";
   for (const n of [1, 2, 3, 4]) {
     const cidr = `10.48.${n}.0/26`;

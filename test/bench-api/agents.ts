@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import { sizeOf } from "../../allocator/ip/ip-range.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import { NODES, PODS, POOLS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { accountConfig, installAccounts } from "../api/accounts.ts";
 import { AgentNode } from "../api/agent-node.ts";
 import { BlockCluster, SHOP } from "../api/block-cluster.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { startControlPlane } from "../api/harness.ts";
-import { WEBHOOK_USER } from "../api/plane.ts";
+import { openStore } from "../api/open-store.ts";
 import { forceDelete, make, makePod } from "../api/replica-objects.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
 import { buildDriver, byTag, drive } from "../bench/driver.ts";
@@ -111,10 +107,7 @@ class Bench {
 
 async function measureAdds(setup: ApiSetup, { pairs, atOnce }: Size): Promise<AddsMeasured> {
   // not one as tests share, which has one processor and keeps what accounts ask
-  const cluster = await BlockCluster.open(
-    1,
-    await startControlPlane({ durable: true, users: [WEBHOOK_USER] }),
-  );
+  const cluster = await BlockCluster.open(1, await startControlPlane({ durable: true }));
   setup.defer(() => cluster.close());
   await make(cluster.api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
   await make(cluster.api, POOLS, { name: "fixed" }, { spec: FIXED });
@@ -167,12 +160,7 @@ async function measureMemory(setup: ApiSetup, size: Size): Promise<readonly Agen
   const node = await AgentNode.make(NODE, await accountConfig(plane, "berth-agent", NODE));
   setup.defer(() => node.remove());
   await make(api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
-  const store = openKubernetesStore({
-    connection: api,
-    clock: createClock(),
-    random: createRandom(),
-    log: noopLogger,
-  });
+  const store = openStore(api);
   const nodeUID = (await new Client(api, NODES).get({ name: NODE }))?.metadata.uid ?? "";
   for (const n of [1, 2, 3, 4]) {
     const block = { cidr: `10.48.${n}.0/26`, pool: "dynamic", node: NODE, nodeUID, holes: [], granted: true };

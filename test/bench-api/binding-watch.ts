@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, type KubeItem } from "../../kube/api/resource.ts";
 import { listAndWatch } from "../../kube/watch/list-watch.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
+import { hostDeps } from "../support/host-deps.ts";
 
 export interface Bound {
   /** Of performance.now(), when the binding was seen first. */
@@ -24,7 +22,7 @@ export class BindingWatch {
   readonly #running: Promise<void>;
 
   constructor(connection: Connection, namespace: string) {
-    const deps = { connection, clock: createClock(), random: createRandom(), log: noopLogger };
+    const deps = { connection, ...hostDeps() };
     const changes = listAndWatch({ ...deps, resource: CLAIMS, selection: { namespace } }, this.#stop.signal);
     this.#running = this.#see(changes);
   }

@@ -8,14 +8,13 @@ import { RecordCache } from "../../allocator/cache/cache.ts";
 import { parseCidr } from "../../allocator/ip/address.ts";
 import { fullInterval } from "../../allocator/ip/ip-range.ts";
 import { blocksAhead } from "../../allocator/pool/blocks.ts";
-import { openKubernetesStore } from "../../allocator/store/kubernetes/store.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { syncRecords } from "../../webhook/cluster-state/record-cache.ts";
 import { type Calls, callsBetween, callsSoFar } from "../api/chaos-calls.ts";
+import { openStore } from "../api/open-store.ts";
 import type { Figure } from "../bench/figure.ts";
 import { formatFixed } from "../bench/number-format.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import type { ApiSetup } from "./api-setup.ts";
 import { type Phase, reportBlocks } from "./blocks-report.ts";
 import { openPlane, type Plane } from "./plane.ts";
@@ -95,8 +94,8 @@ class Leader {
   }
 
   static async start(setup: ApiSetup, plane: Plane): Promise<Leader> {
-    const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
-    const store = openKubernetesStore({ connection: plane.connection, ...deps });
+    const deps = hostDeps();
+    const store = openStore(plane.connection);
     const view = new RecordCache(noopLogger);
     const stop = new AbortController();
     const following = syncRecords({ store, cache: view, ...deps }, stop.signal);

@@ -3,7 +3,7 @@ import { closeSync, fdatasyncSync, openSync, readdirSync, readFileSync, rmSync, 
 import { join } from "node:path";
 import type { Connection } from "../../kube/api/connection.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
-import { type ControlPlaneOptions, type OwnControlPlane, startControlPlane } from "../api/harness.ts";
+import { type OwnControlPlane, startControlPlane } from "../api/harness.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
 import type { ApiSetup } from "./api-setup.ts";
 import { NAMESPACE } from "./contender.ts";
@@ -20,13 +20,8 @@ export interface Plane {
 }
 
 /** Ended with the figure. */
-export async function openPlane(
-  setup: ApiSetup,
-  taken: number,
-  options: ControlPlaneOptions = {},
-): Promise<Plane> {
-  const flags = [...API_SERVER_FLAGS, ...(options.apiServerFlags ?? [])];
-  const control = await startControlPlane({ ...options, durable: true, apiServerFlags: flags });
+export async function openPlane(setup: ApiSetup, taken: number): Promise<Plane> {
+  const control = await startControlPlane({ durable: true, apiServerFlags: API_SERVER_FLAGS });
   setup.defer(() => control.close());
   const connection = control.connect();
   await installDefinitions(connection);

@@ -5,7 +5,6 @@ import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { adopt } from "../../ipam-plugin/agent/journal/adopt.ts";
@@ -13,9 +12,8 @@ import { markFileOf } from "../../ipam-plugin/agent/journal/boot-mark.ts";
 import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
 import { recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { startWhenBound } from "../../ipam-plugin/agent/refuse-until-adopted.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { Caller } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";
 import { noClaims } from "./testing-agent.ts";
@@ -43,7 +41,7 @@ describe("another journal in the same boot", () => {
     const database = openDatabase(join(folder, name));
     const { socket: socketPath } = caller;
     const stop = new AbortController();
-    const services = { clock: createClock(), random: createRandom(), log: noopLogger };
+    const services = hostDeps();
     const runtimeRecords = recordsIn([join(folder, "results")], linuxHost);
     const start = () =>
       startAgent({ database, socketPath, claimSource: noClaims, bootId, runtimeRecords, ...services });

@@ -7,11 +7,9 @@ import { copyFile, link, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { type Agent, startAgent } from "../../ipam-plugin/agent/agent.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { Caller } from "./caller.ts";
 import { buildPlugin } from "./plugin.ts";
 import { noClaims } from "./testing-agent.ts";
@@ -43,7 +41,7 @@ describe("the files of a journal", () => {
     await end();
     const database = openDatabase(at);
     const { socket: socketPath } = caller;
-    const services = { clock: createClock(), random: createRandom(), log: noopLogger };
+    const services = hostDeps();
     try {
       const agent = await startAgent({
         database,

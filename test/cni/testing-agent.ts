@@ -3,14 +3,12 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { noopLogger } from "../../allocator/base/ports.ts";
 import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { type Agent, type AgentOptions, startAgent } from "../../ipam-plugin/agent/agent.ts";
 import type { ClaimSource } from "../../ipam-plugin/agent/claims/claim-source.ts";
 import { type Host, linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
+import { hostDeps } from "../support/host-deps.ts";
 
 const OWN_NETNS = "/proc/self/ns/net";
 
@@ -72,9 +70,7 @@ export class TestingAgent {
       database: this.#database,
       socketPath: this.socket,
       claimSource: this.#claimSource,
-      clock: createClock(),
-      random: createRandom(),
-      log: noopLogger,
+      ...hostDeps(),
       bootId: this.#bootId,
       host: this.#host(),
       ...this.#more,

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { noopLogger } from "../../allocator/base/ports.ts";
 import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { EtcdClient } from "../../allocator/store/etcd/client.ts";
 import { openEtcdStore } from "../../allocator/store/etcd/store.ts";
 import type { WriteGuard } from "../../allocator/store/etcd/write-guard.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
+import { hostDeps } from "../support/host-deps.ts";
 
 /** A store on etcd with a client of its own, as another host has it. */
 export interface Handle {
@@ -22,7 +20,7 @@ export interface HandleOptions {
 }
 
 export function openHandle(access: EtcdAccess, options: HandleOptions = {}): Handle {
-  const deps = { clock: createClock(), random: createRandom(), log: noopLogger };
+  const deps = hostDeps();
   const client = new EtcdClient(access, deps);
   const { guard, ...others } = options;
   const store = openEtcdStore({ ...deps, client, ...others, ...(guard && { guard: guard(client) }) });

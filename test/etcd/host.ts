@@ -15,7 +15,7 @@ import { EmbeddedClaims } from "../../ipam-plugin/agent/claims/embedded.ts";
 import { isContainerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import { Presence } from "../../ipam-plugin/agent/claims/etcd/presence.ts";
 import { createClock } from "../../system/clock.ts";
-import { createRandom } from "../../system/random.ts";
+import { hostDeps } from "../support/host-deps.ts";
 import { openHandle } from "./handles.ts";
 
 /** What decides about addresses on one host that shares etcd with others: everything of an agent but its socket. */
@@ -35,7 +35,7 @@ export async function openHost(node: string, endpoints: readonly string[], singl
   const view = new RecordCache(noopLogger);
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal);
-  const deps = { clock: createClock(), random: createRandom(), log: noopLogger, serial: new KeyedMutex() };
+  const deps = { ...hostDeps(), serial: new KeyedMutex() };
   const context: Context = { ...deps, store, view };
   // of this host alone: the others know nothing of what was admitted here
   const database = openDatabase(":memory:");
