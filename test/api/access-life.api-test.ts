@@ -20,53 +20,32 @@ import {
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { claimObject, type Json, ownedBy, pod, poolObject, statefulPod } from "../support/objects.ts";
-import { accountConfig, installPolicies, type Manifest, resourceOfManifest } from "./accounts.ts";
+import { type Manifest, resourceOfManifest } from "./accounts.ts";
 import { sandbox } from "./agent-cluster.ts";
-import { AgentNode } from "./agent-node.ts";
-import { AuditLog, rightsOf, UNUSED } from "./audit-log.ts";
+import { rightsOf, UNUSED } from "./audit-log.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { indexedJob, mayUse, statefulSet } from "./manifests.ts";
-import type { ControlPlane } from "./plane.ts";
 import { change, forceDelete, make, makeDeployment } from "./replica-objects.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("a whole life with the accounts of the chart", () => {
-    let audit: AuditLog;
-    const nodes: AgentNode[] = [];
-    let plane: ControlPlane;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
       await buildPlugin();
-      plane = await openControlPlane();
-      audit = new AuditLog(plane);
-      await installDefinitions(plane.connect());
-      await makeNamespaces(plane.connect(), ["shop"]);
-      replicas = await startReplicas(plane, { count: 2, env: { BERTH_BOUND_EVENTS: "true" } });
-      await installPolicies(plane.connect());
-      for (const name of ["node-a", "node-b"]) {
-        const node = await AgentNode.make(name, await accountConfig(plane, "berth-agent", name));
-        nodes.push(node);
-        await node.start();
-      }
+      const env = { BERTH_BOUND_EVENTS: "true" };
+      cluster = await WebhookCluster.open({ policies: true, count: 2, env });
+      for (const name of ["node-a", "node-b"]) await cluster.addNode(name);
       await applied(toShopkeeper("RoleBinding", { name: "keeper", namespace: "shop" }, "berth-edit"));
     });
-    after(async () => {
-      await Promise.all(nodes.map((node) => node.remove()));
-      await replicas?.close();
-      await plane?.close();
-    });
-
-    const nodeOf = (name: string) => nodes.find((node) => node.name === name) ?? assert.fail(name);
+    after(() => cluster?.close());
 
     async function applied(object: Json, user?: string): Promise<void> {
       const manifest = object as unknown as Manifest;
       const path = collectionPath(resourceOfManifest(manifest), manifest.metadata.namespace);
-      const { status, body } = await plane.connect(user).call({ method: "POST", path, body: object });
+      const { status, body } = await cluster.plane.connect(user).call({ method: "POST", path, body: object });
       assert.equal(status, 201, JSON.stringify(body));
     }
 
@@ -78,7 +57,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     }
 
     async function claim(name: string): Promise<KubeItem | undefined> {
-      return await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name });
+      return await new Client(cluster.admin, CLAIMS).get({ namespace: "shop", name });
     }
 
     async function untilClaim(name: string, what: string, is: (item: Json) => boolean): Promise<Json> {
@@ -117,9 +96,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         target: { kind: "Node", name: node },
       };
       const path = `/api/v1/namespaces/shop/pods/${name}/binding`;
-      const { status } = await plane.connect().call({ method: "POST", path, body: binding });
+      const { status } = await cluster.admin.call({ method: "POST", path, body: binding });
       assert.equal(status, 201);
-      const item = await new Client(plane.connect(), PODS).get({ namespace: "shop", name });
+      const item = await new Client(cluster.admin, PODS).get({ namespace: "shop", name });
       return { name, uid: item?.metadata.uid ?? assert.fail() };
     }
 
@@ -127,12 +106,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     async function lived(name: string, node: string, of = name): Promise<readonly string[]> {
       const known = await schedule(name, node);
       await untilClaim(of, "bound", isBound);
-      const { runtime } = nodeOf(node);
+      const { runtime } = cluster.node(node);
       const said = sandbox(known, `sandbox-${name}`);
       const addresses = await runtime.add(said);
       await untilClaim(of, "attached", isReported(false));
       await runtime.del(said);
-      await forceDelete(plane.connect(), PODS, { namespace: "shop", name });
+      await forceDelete(cluster.admin, PODS, { namespace: "shop", name });
       return addresses;
     }
 
@@ -154,22 +133,22 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       }
       const place = { namespace: "shop", name: "mysql" };
       await untilClaim("mysql-1", "detached", isReported(true));
-      await change(plane.connect(), STATEFULSETS, place, { spec: { replicas: 1 } });
+      await change(cluster.admin, STATEFULSETS, place, { spec: { replicas: 1 } });
       await untilGone("mysql-1");
-      await forceDelete(plane.connect(), STATEFULSETS, place);
+      await forceDelete(cluster.admin, STATEFULSETS, place);
       await untilGone("mysql-0");
     });
 
     it("an index of a Job, whose claim goes with the Job", async () => {
       const annotations = { "berth.dev/ips": "10.20.0.90" };
       const spec = indexedJob(1, annotations);
-      const { metadata } = await make(plane.connect(), JOBS, { namespace: "shop", name: "batch" }, { spec });
+      const { metadata } = await make(cluster.admin, JOBS, { namespace: "shop", name: "batch" }, { spec });
       const owner = ownedBy("Job", "batch", "batch/v1", metadata.uid);
       const labels = { "batch.kubernetes.io/job-completion-index": "0" };
       await applied(pod("batch-0-x7k2p", { annotations, owner, labels }));
       assert.deepEqual(await lived("batch-0-x7k2p", "node-a", "batch-0"), ["10.20.0.90/24"]);
       // not by forceDelete: the API server's own choice for a Job waits for a garbage collector
-      assert.equal((await plane.kubectl(["delete", "job", "batch", "-n", "shop"])).rc, 0);
+      assert.equal((await cluster.plane.kubectl(["delete", "job", "batch", "-n", "shop"])).rc, 0);
       await untilGone("batch-0");
     });
 
@@ -195,18 +174,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         controller: true,
       };
       const place = { namespace: "shop", name: "web" };
-      await makeDeployment(plane.connect(), place, { annotations });
+      await makeDeployment(cluster.admin, place, { annotations });
       const labels = { "pod-template-hash": "abc" };
       await applied(pod("web-abc-1", { annotations, owner, labels }));
       assert.deepEqual(await lived("web-abc-1", "node-b", "web-slot-0"), ["10.30.0.5/24"]);
-      await forceDelete(plane.connect(), DEPLOYMENTS, place);
+      await forceDelete(cluster.admin, DEPLOYMENTS, place);
       await untilGone("web-slot-0");
     });
 
     it("a claim that a person makes, and deletes again", async () => {
       await applied(claimObject("own", { request: { pools: ["db"] } }), "shopkeeper");
       await untilClaim("own", "reserved", (item) => specOf(item)["nonce"] !== undefined);
-      const { rc, stderr } = await plane.kubectl(["delete", "ipclaim", "own", "-n", "shop"], {
+      const { rc, stderr } = await cluster.plane.kubectl(["delete", "ipclaim", "own", "-n", "shop"], {
         user: "shopkeeper",
       });
       assert.equal(rc, 0, stderr);
@@ -215,7 +194,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("the same with berthctl, which leaves the reservation to Berth", async () => {
       await applied(toShopkeeper("ClusterRoleBinding", { name: "looks" }, "berth-view"));
-      const kubeconfig = kubeconfigOf(plane, "shopkeeper");
+      const kubeconfig = kubeconfigOf(cluster.plane, "shopkeeper");
       const berthctl = (...argv: readonly string[]) =>
         callWith(settingOf([kubeconfig]), ...argv, "-n", "shop");
       const reserved = await berthctl("reserve", "mine", "--pool", "db");
@@ -226,39 +205,39 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("a pool that is drained, past the webhook's refusal, goes when its last address does", async () => {
-      const pools = new Client(plane.connect(), POOLS);
+      const pools = new Client(cluster.admin, POOLS);
       const look = async () => {
         const { finalizers = [] } = (await pools.get({ name: "db" }))?.metadata ?? {};
         return finalizers.includes("berth.dev/in-use") || undefined;
       };
       await eventually("the pool says that it is in use", look, 30_000);
-      const refused = await plane.kubectl(["delete", "ippool", "db"]);
+      const refused = await cluster.plane.kubectl(["delete", "ippool", "db"]);
       assert.match(refused.stderr, /admission webhook "pools\.berth\.dev" denied the request/);
-      const deleted = await plane.kubectl(["delete", "ipclaim", "--all", "-n", "shop"]);
+      const deleted = await cluster.plane.kubectl(["delete", "ipclaim", "--all", "-n", "shop"]);
       assert.equal(deleted.rc, 0, deleted.stderr);
-      const reservations = new Client(plane.connect(), RESERVATIONS);
+      const reservations = new Client(cluster.admin, RESERVATIONS);
       await eventually(
         "no address is taken",
         async () =>
           (await reservations.page({}, { limit: 1, next: "" })).items.length === 0 ? true : undefined,
         60_000,
       );
-      const drained = await plane.kubectl(["delete", "ippool", "db", "--timeout=30s"]);
+      const drained = await cluster.plane.kubectl(["delete", "ippool", "db", "--timeout=30s"]);
       assert.equal(drained.rc, 0, drained.stderr);
     });
 
     it("leases and events are written, and both replicas end as they should", async () => {
       const lease = { namespace: "berth-system", name: "berth-webhook" };
-      assert.ok(await new Client(plane.connect(), LEASES).get(lease));
-      const { items } = await new Client(plane.connect(), EVENTS).page({}, { limit: 500, next: "" });
+      assert.ok(await new Client(cluster.admin, LEASES).get(lease));
+      const { items } = await new Client(cluster.admin, EVENTS).page({}, { limit: 500, next: "" });
       const reasons = items.map((item) => (item as unknown as { readonly reason: string }).reason);
       assert.ok(reasons.includes("AddressBound"), reasons.join());
-      for (const { process } of replicas.all) await process.stop("SIGTERM");
-      for (const node of nodes) await node.stop();
+      for (const { process } of cluster.replicas.all) await process.stop("SIGTERM");
+      for (const node of cluster.nodes.values()) await node.stop();
     });
 
     it("nothing that webhook or agents asked for was forbidden to them", () => {
-      const all = audit.requests();
+      const all = cluster.audit.requests();
       assert.ok(all.length > 150, `${all.length} requests`);
       const forbidden = all.filter(({ responseStatus }) => [401, 403].includes(responseStatus?.code ?? 0));
       assert.deepEqual(
@@ -269,7 +248,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
       const logs = [
         ...replicas.all.map(({ process }) => process.tail(100_000)),
-        ...nodes.map(({ log }) => log),
+        ...[...cluster.nodes.values()].map(({ log }) => log),
       ];
       for (const log of logs) {
         assert.notEqual(log, "");
@@ -282,7 +261,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("and of what they may do, nothing was of no use", () => {
       for (const account of ["berth-webhook", "berth-agent"] as const) {
-        const used = audit.usedBy(account);
+        const used = cluster.audit.usedBy(account);
         const rest = rightsOf(account).filter((right) => !used.has(right));
         const superfluous = rest.filter((right) => !UNUSED[account].includes(right));
         assert.deepEqual(superfluous, [], account);

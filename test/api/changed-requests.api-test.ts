@@ -7,14 +7,10 @@ import type { Labels } from "../../allocator/base/ports.ts";
 import type { Answer, Connection } from "../../kube/api/connection.ts";
 import { POOLS } from "../../kube/api/resource.ts";
 import { poolRecord } from "../support/fixtures.ts";
-import { installAccounts, installPolicies } from "./accounts.ts";
 import { merge } from "./agent-calls.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions } from "./crds.ts";
-import type { ControlPlane } from "./plane.ts";
-import { make, makeNamespace, makePod } from "./replica-objects.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { make, makePod } from "./replica-objects.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 const SHOP = "shop";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
@@ -59,39 +55,32 @@ const LET: readonly Labels[] = [
   { [NETWORKS]: "lan,other" },
 ];
 
+async function makePools(admin: Connection): Promise<void> {
+  const macs = poolRecord("macs", [], {
+    ranges: [{ cidr: "fe80::/64", from: "fe80::ff:fe00:0", to: "fe80::ff:fe00:ff" }],
+    reserved: ["fe80::ff:fe00:0-fe80::ff:fe00:ff"],
+  });
+  for (const { name, spec } of [poolRecord("db", "10.20.0.0/24"), macs])
+    await make(admin, POOLS, { name }, { spec: { ...spec } });
+}
+
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("annotations of a pod that is there, on a real API server", () => {
-    let plane: ControlPlane;
-    let admin: Connection;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
     const has = { [NETWORKS]: "lan" };
 
     before(async () => {
-      plane = await openControlPlane();
-      admin = plane.connect();
-      await installDefinitions(admin);
-      await installAccounts(admin);
-      await installPolicies(admin);
-      const macs = poolRecord("macs", [], {
-        ranges: [{ cidr: "fe80::/64", from: "fe80::ff:fe00:0", to: "fe80::ff:fe00:ff" }],
-        reserved: ["fe80::ff:fe00:0-fe80::ff:fe00:ff"],
-      });
-      for (const { name, spec } of [poolRecord("db", "10.20.0.0/24"), macs])
-        await make(admin, POOLS, { name }, { spec: { ...spec } });
-      replicas = await startReplicas(plane);
-      await makeNamespace(admin, SHOP, {});
+      cluster = await WebhookCluster.open({ namespaces: [SHOP], policies: true, prepare: makePools });
+      const { admin } = cluster;
       await makePod(admin, { namespace: SHOP, name: "plain" }, { annotations: has });
       const asked = { ...has, "berth.dev/ips": "10.20.0.7" };
       await makePod(admin, { namespace: SHOP, name: "served" }, { annotations: asked });
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
     async function annotate(name: string, annotations: object, subresource = ""): Promise<Answer> {
       const path = `/api/v1/namespaces/${SHOP}/pods/${name}${subresource}`;
-      return await admin.call(merge(path, { metadata: { annotations } }));
+      return await cluster.admin.call(merge(path, { metadata: { annotations } }));
     }
 
     for (const asked of REFUSED) {
@@ -109,7 +98,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("do not come with the Binding of the pod", async () => {
       for (const annotations of REFUSED) {
-        const { status, body } = await admin.call({
+        const { status, body } = await cluster.admin.call({
           method: "POST",
           path: `/api/v1/namespaces/${SHOP}/pods/plain/binding`,
           body: {

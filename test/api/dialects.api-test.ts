@@ -5,19 +5,14 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
 import { isIn } from "../../allocator/planning/pool-sources.ts";
-import type { Connection } from "../../kube/api/connection.ts";
 import { PODS, POOLS } from "../../kube/api/resource.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { DIALECT_CASES, DIALECT_POOLS, type DialectCase } from "../support/dialect-cases.ts";
 import { addr, parsed, poolRecord } from "../support/fixtures.ts";
-import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
-import { AgentNode } from "./agent-node.ts";
+import type { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions } from "./crds.ts";
-import type { ControlPlane } from "./plane.ts";
 import { forceDelete, make, makeNamespace, makePod, makeStatefulSet } from "./replica-objects.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 /** What a runtime says that was told the MAC address, as Multus is. */
 function toldMac({ mac }: DialectCase, args: string): string {
@@ -31,38 +26,31 @@ const OPTED_IN = { "berth.dev/admission": "enabled" };
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("the example of each system's own documents, on a real API server", () => {
-    let plane: ControlPlane;
-    let admin: Connection;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
     let node: AgentNode;
 
     before(async () => {
       await buildPlugin();
-      plane = await openControlPlane();
-      admin = plane.connect();
-      await installDefinitions(admin);
-      await installAccounts(admin);
-      await installPolicies(admin);
-      for (const { name, spec } of DIALECT_POOLS) await make(admin, POOLS, { name }, { spec: { ...spec } });
-      replicas = await startReplicas(plane);
-      node = await AgentNode.make(NODE, await accountConfig(plane, "berth-agent", NODE));
-      await node.start();
+      cluster = await WebhookCluster.open({
+        policies: true,
+        prepare: async (admin) => {
+          for (const { name, spec } of DIALECT_POOLS)
+            await make(admin, POOLS, { name }, { spec: { ...spec } });
+        },
+      });
+      node = await cluster.addNode(NODE);
     });
-    after(async () => {
-      await node?.remove();
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
     /** A pod that asks so, in a namespace of its own. */
     async function podFor(one: DialectCase, namespace: string): Promise<{ name: string; uid: string }> {
       const { annotations, ordinal } = one;
       const isDefault = one.place === "namespace";
-      await makeNamespace(admin, namespace, isDefault ? { labels: OPTED_IN, annotations } : {});
+      await makeNamespace(cluster.admin, namespace, isDefault ? { labels: OPTED_IN, annotations } : {});
       const asking = isDefault ? {} : annotations;
       if (ordinal === undefined) {
         const { metadata } = await makePod(
-          admin,
+          cluster.admin,
           { namespace, name: "a" },
           { node: NODE, annotations: asking },
         );
@@ -70,7 +58,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
       const spec = { ordinals: { start: 1 } };
       const place = { namespace, name: "web" };
-      const set = await makeStatefulSet(admin, place, { replicas: ordinal, annotations: asking, spec });
+      const set = await makeStatefulSet(cluster.admin, place, {
+        replicas: ordinal,
+        annotations: asking,
+        spec,
+      });
       const owner = {
         apiVersion: "apps/v1",
         kind: "StatefulSet",
@@ -81,7 +73,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const name = `web-${ordinal}`;
       const containers = [{ name: "main", image: "registry.example/app:1" }];
       const made = await make(
-        admin,
+        cluster.admin,
         PODS,
         { namespace, name },
         {
@@ -109,7 +101,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
           else assert.equal(address, addr(expected));
         }
         await node.runtime.del(said);
-        await forceDelete(admin, PODS, { namespace, name });
+        await forceDelete(cluster.admin, PODS, { namespace, name });
       });
     }
 
@@ -121,7 +113,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const metadata = { generateName: "told-", namespace: "default", annotations: { [key]: value } };
       const spec = { containers: [{ name: "main", image: "registry.example/app:1" }] };
       const path = "/api/v1/namespaces/default/pods";
-      return await admin.call({
+      return await cluster.admin.call({
         method: "POST",
         path,
         body: { apiVersion: "v1", kind: "Pod", metadata, spec },

@@ -5,21 +5,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Store } from "../../allocator/store/store.ts";
-import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, PODS, POOLS } from "../../kube/api/resource.ts";
 import type { Said } from "../cni/caller.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { addr } from "../support/fixtures.ts";
-import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
-import { AgentNode } from "./agent-node.ts";
+import type { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions } from "./crds.ts";
 import { openStore } from "./open-store.ts";
-import type { ControlPlane } from "./plane.ts";
-import { forceDelete, make, makeNamespace, makeNode, makePod, makeStatefulSet } from "./replica-objects.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { forceDelete, make, makePod, makeStatefulSet } from "./replica-objects.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 const NODES = ["node-a", "node-b"] as const;
 const IPS = "berth.dev/ips";
@@ -32,40 +27,27 @@ const namespace = "shop";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("pods with several interfaces, on a real API server", () => {
-    let plane: ControlPlane;
-    let admin: Connection;
+    let cluster: WebhookCluster;
     let store: Store;
-    let replicas: Replicas;
-    const nodes = new Map<string, AgentNode>();
 
     before(async () => {
       await buildPlugin();
-      plane = await openControlPlane();
-      admin = plane.connect();
-      await installDefinitions(admin);
-      await installAccounts(admin);
-      await installPolicies(admin);
-      for (const [name, ranges] of Object.entries(POOL_RANGES)) {
-        await make(admin, POOLS, { name }, { spec: { ranges, cooldown: "0s" } });
-      }
-      for (const name of NODES) await makeNode(admin, name);
-      await makeNamespace(admin, namespace, {});
-      store = openStore(admin);
-      replicas = await startReplicas(plane);
-      for (const name of NODES) {
-        const node = await AgentNode.make(name, await accountConfig(plane, "berth-agent", name));
-        nodes.set(name, node);
-        await node.start();
-      }
+      cluster = await WebhookCluster.open({
+        namespaces: [namespace],
+        policies: true,
+        prepare: async (admin) => {
+          for (const [name, ranges] of Object.entries(POOL_RANGES))
+            await make(admin, POOLS, { name }, { spec: { ranges, cooldown: "0s" } });
+        },
+      });
+      store = openStore(cluster.admin);
+      for (const name of NODES) await cluster.addNode(name);
     });
     after(async () => {
-      for (const node of nodes.values()) await node.remove();
-      await replicas?.close();
       await store?.close();
-      await plane?.close();
+      await cluster?.close();
     });
 
-    const nodeOf = (name: string) => nodes.get(name) ?? assert.fail();
     const claimOf = async (name: string): Promise<Claim | undefined> =>
       (await store.get("claim", `${namespace}/${name}`))?.record;
     const isReserved = async (address: string) => {
@@ -94,7 +76,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
     const sandboxOf = (at: string, name: string, uid: string, cid: string): Running => {
       const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
-      return { node: nodeOf(at), on: (ifname) => ({ cid, args, ifname }) };
+      return { node: cluster.node(at), on: (ifname) => ({ cid, args, ifname }) };
     };
     /** What each interface is given. */
     const given = async ({ node, on }: Running, ...names: readonly string[]) => {
@@ -103,7 +85,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       return answers;
     };
     const ask = async (name: string, node: string, ips: string) =>
-      await makePod(admin, { namespace, name }, { node, annotations: { [IPS]: ips } });
+      await makePod(cluster.admin, { namespace, name }, { node, annotations: { [IPS]: ips } });
 
     it("have the addresses that they name on each, from memory, and the claim lasts as long as one of them", async () => {
       const pod = await ask("multi", "node-a", "10.20.0.51/fd00:20::51,10.30.0.51/fd00:30::51@net1");
@@ -122,7 +104,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         /^7 claim shop\/multi serves eth0 with .*, and no address was asked for net2/,
       );
       await untilState("multi", "c1 up");
-      await forceDelete(admin, PODS, { namespace, name: "multi" });
+      await forceDelete(cluster.admin, PODS, { namespace, name: "multi" });
       await running.node.runtime.del(running.on("eth0"));
       // told, if it were, within 200 ms
       await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -141,12 +123,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
       assert.equal(await claimOf("imitator"), undefined);
       await free("10.20.0.61");
-      await forceDelete(admin, PODS, { namespace, name: "holder" });
+      await forceDelete(cluster.admin, PODS, { namespace, name: "holder" });
     });
 
     it("of a StatefulSet are reserved on each interface in advance, and move to another node with all of them", async () => {
       const annotations = { [IPS]: "10.20.0.70-10.20.0.72,10.30.0.70-10.30.0.72@net1" };
-      const set = await makeStatefulSet(admin, { namespace, name: "mysql" }, { replicas: 3, annotations });
+      const set = await makeStatefulSet(
+        cluster.admin,
+        { namespace, name: "mysql" },
+        { replicas: 3, annotations },
+      );
       await eventually("all ordinals are reserved", async () =>
         (await Promise.all(["10.20.0.72", "10.30.0.72"].map(isReserved))).every(Boolean) ? true : undefined,
       );
@@ -159,7 +145,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       };
       const member = async (node: string) =>
         await make(
-          admin,
+          cluster.admin,
           PODS,
           { namespace, name: "mysql-1" },
           {
@@ -170,7 +156,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const first = sandboxOf("node-a", "mysql-1", (await member("node-a")).metadata.uid, "m1");
       assert.deepEqual(await given(first, "eth0", "net1"), ["10.20.0.71/24", "10.30.0.71/24"]);
       await untilState("mysql-1", "m1 up");
-      await forceDelete(admin, PODS, { namespace, name: "mysql-1" });
+      await forceDelete(cluster.admin, PODS, { namespace, name: "mysql-1" });
       const second = sandboxOf("node-b", "mysql-1", (await member("node-b")).metadata.uid, "m2");
       // its DEL of one interface is not the sandbox's end: the pod on the other node waits
       await first.node.runtime.del(first.on("net1"));
@@ -185,7 +171,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(await given(second, "eth0", "net1"), ["10.20.0.71/24", "10.30.0.71/24"]);
       await untilState("mysql-1", "m2 up");
       for (const name of ["net1", "eth0"]) await second.node.runtime.del(second.on(name));
-      await forceDelete(admin, PODS, { namespace, name: "mysql-1" });
+      await forceDelete(cluster.admin, PODS, { namespace, name: "mysql-1" });
     });
 
     it("are made again by an agent that was killed between two interfaces", async () => {
@@ -197,12 +183,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.deepEqual(await given(running, "net1", "eth0"), ["10.30.0.80/24", "10.20.0.80/24"]);
       await untilState("killed", "k1 up");
       for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
-      await forceDelete(admin, PODS, { namespace, name: "killed" });
+      await forceDelete(cluster.admin, PODS, { namespace, name: "killed" });
       await free("10.20.0.80", "10.30.0.80");
     });
 
     const asking = async (name: string, annotations: Record<string, string>) =>
-      await makePod(admin, { namespace, name }, { node: "node-a", annotations });
+      await makePod(cluster.admin, { namespace, name }, { node: "node-a", annotations });
 
     it("have what Multus' networks name, several of one family too, and the ADD that Multus makes agrees", async () => {
       const networks = (ips: readonly string[]) => JSON.stringify([{ name: "lan", ips }]);
@@ -236,7 +222,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
       await free("10.20.0.93", "10.30.0.93");
       for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
-      await forceDelete(admin, PODS, { namespace, name: "multus" });
+      await forceDelete(cluster.admin, PODS, { namespace, name: "multus" });
       await free("10.20.0.91", "10.30.0.91", "10.30.0.92");
     });
 
@@ -251,7 +237,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         assert.match(`${eth0} ${net1}`, /^10\.20\.0\.\d+\/24 10\.30\.0\.\d+\/24$/);
         await untilState("pools", `${cid} up`);
         for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
-        await forceDelete(admin, PODS, { namespace, name: "pools" });
+        await forceDelete(cluster.admin, PODS, { namespace, name: "pools" });
         await untilState("pools", `${cid} ended`);
       }
       assert.equal(reported[0], reported[1]);
@@ -263,18 +249,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.match(net1, /^10\.30\.0\.(?!96\/)\d+\/24$/);
       for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
       for (const name of [any.metadata.name, holder.metadata.name])
-        await forceDelete(admin, PODS, { namespace, name });
+        await forceDelete(cluster.admin, PODS, { namespace, name });
     });
 
     it("may be asked for in a claim that somebody makes", async () => {
       const place = { namespace, name: "scanner" };
       const interfacePools = { eth0: ["db/IPv4"], net1: ["lan/IPv4"] };
-      await make(admin, CLAIMS, place, { spec: { request: { interfacePools } } });
+      await make(cluster.admin, CLAIMS, place, { spec: { request: { interfacePools } } });
       const places = await eventually("it is reserved", async () => (await claimOf("scanner"))?.interfaces);
       assert.deepEqual(Object.keys(places).toSorted(), ["eth0", "net1"]);
       await assert.rejects(
         make(
-          admin,
+          cluster.admin,
           CLAIMS,
           { namespace, name: "wrong" },
           {
@@ -288,7 +274,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const wanted = ["eth0", "net1"].map((name) => `${places[name]?.join()}/24`);
       assert.deepEqual(await given(running, "eth0", "net1"), wanted);
       for (const name of ["eth0", "net1"]) await running.node.runtime.del(running.on(name));
-      await forceDelete(admin, PODS, place);
+      await forceDelete(cluster.admin, PODS, place);
     });
   });
 }

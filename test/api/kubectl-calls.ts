@@ -45,5 +45,7 @@ export function kubectlOn(plane: () => ControlPlane) {
   const addressesOf = async (name: string, namespace = "shop") =>
     annotationsOf(await get(PODS, name, namespace))["berth.dev/addresses"];
 
-  return { apply, create, difference, get, count, addressesOf };
+  const kubectl: ControlPlane["kubectl"] = (...call) => plane().kubectl(...call);
+
+  return { kubectl, apply, create, difference, get, count, addressesOf };
 }

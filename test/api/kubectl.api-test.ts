@@ -16,36 +16,25 @@ import {
   statefulPod,
 } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { kubectlOn } from "./kubectl-calls.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import type { ControlPlane } from "./plane.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
 import { requestCounts } from "./request-counts.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 const PIN = { "berth.dev/ips": "10.20.0.70" };
 const WRITES = ["POST", "PUT", "PATCH", "DELETE"];
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("kubectl and the webhook", () => {
-    let plane: ControlPlane;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
-      plane = await openControlPlane();
-      const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, ["berth-system", "shop", "other", "opted"]);
-      replicas = await startReplicas(plane);
+      cluster = await WebhookCluster.open({ namespaces: ["shop", "other", "opted"] });
       for (const object of POOL_OBJECTS) assert.equal(await apply(object), "");
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
-    const { apply, create, difference, get, count, addressesOf } = kubectlOn(() => plane);
+    const { kubectl, apply, create, difference, get, count, addressesOf } = kubectlOn(() => cluster.plane);
 
     it("applies a pinned pod, a dual-stack one and a sticky one, whose claims are there when it returns", async () => {
       assert.equal(await apply(pod("licence", { annotations: PIN })), "");
@@ -63,10 +52,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await apply(pod("sticky", { annotations: { "berth.dev/sticky": "true" } })), "");
       const sticky = await addressesOf("sticky");
       assert.match(sticky ?? "", /^10\.20\.0\.\d+,fd00:20::/);
-      await plane.kubectl(["delete", "pod", "sticky", "-n", "shop", "--force", "--grace-period=0"]);
+      await kubectl(["delete", "pod", "sticky", "-n", "shop", "--force", "--grace-period=0"]);
       assert.equal(await apply(pod("sticky", { annotations: { "berth.dev/sticky": "true" } })), "");
       assert.equal(await addressesOf("sticky"), sticky);
-      const listed = await plane.kubectl(["get", "ipclaims", "-n", "shop"]);
+      const listed = await kubectl(["get", "ipclaims", "-n", "shop"]);
       assert.match(listed.stdout, /^licence .*\["10\.20\.0\.70"\]/m);
     });
 
@@ -74,7 +63,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const list = { "berth.dev/ips": "10.20.0.80;10.20.0.81" };
       assert.equal(await apply(statefulSet("mysql", 2, list)), "");
       const claim = (name: string) => async () => {
-        const found = await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name });
+        const found = await new Client(cluster.admin, CLAIMS).get({ namespace: "shop", name });
         return found === undefined ? undefined : claimOf(found).addresses;
       };
       assert.deepEqual(await eventually("mysql-1 is reserved", claim("mysql-1")), ["10.20.0.81"]);
@@ -138,7 +127,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await apply(poolObject("db2", { ranges: [{ cidr: "10.20.0.192/28" }] })),
         `${refused("pools")}pools db2 and db both contain 10.20.0.193-10.20.0.199; change from, to or cidr of one of them`,
       );
-      const removed = await plane.kubectl(["delete", "ippool", "db", "--wait=false"]);
+      const removed = await kubectl(["delete", "ippool", "db", "--wait=false"]);
       assert.match(
         removed.stderr,
         /"pools\.berth\.dev" denied the request: pool db is in use: it still holds 10\.20\.0\.70 \(shop\/licence\), /,
@@ -175,7 +164,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("rehearses with --dry-run=server and kubectl diff, and writes nothing", async () => {
-      const connection = plane.connect();
+      const connection = cluster.admin;
       const objects = [
         pod("maybe", { annotations: { "berth.dev/ips": "10.20.0.95" } }),
         pod("perhaps", { annotations: { "berth.dev/pools": "db" } }),
@@ -214,13 +203,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("keeps what berth wrote: into pods, into claims", async () => {
       const annotate = async (...args: string[]) =>
-        (
-          await plane.kubectl(["annotate", "pod", "licence", "-n", "shop", "--overwrite", ...args])
-        ).stderr.trim();
+        (await kubectl(["annotate", "pod", "licence", "-n", "shop", "--overwrite", ...args])).stderr.trim();
       const patch = async (spec: Json) => {
         const body = JSON.stringify({ spec });
         const args = ["patch", "ipclaim", "licence", "-n", "shop", "--type=merge", "-p", body];
-        return (await plane.kubectl(args)).stderr.trim();
+        return (await kubectl(args)).stderr.trim();
       };
       const denied = (webhook: string) =>
         `Error from server (Forbidden): admission webhook "${webhook}.berth.dev" denied the request: `;
@@ -246,7 +233,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("copies a pod, and the copy gains nothing", async () => {
       const copy = async (from: string, to: string, ...flags: string[]) => {
         const args = ["debug", from, "-n", "shop", `--copy-to=${to}`, "--image=registry.example/app:1"];
-        const ended = await plane.kubectl([...args, "--container=debugger", "--attach=false", ...flags]);
+        const ended = await kubectl([...args, "--container=debugger", "--attach=false", ...flags]);
         return ended.stderr.trim();
       };
       assert.equal(await copy("licence", "thief"), "");
@@ -272,7 +259,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("binds the claim of a pod that had no name when it was admitted", async () => {
-      const connection = plane.connect();
+      const connection = cluster.admin;
       const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node-a" } };
       assert.equal(await apply(node), "");
       const made = await create(deploymentPod("api", { annotations: { "berth.dev/pools": "db" } }));
@@ -290,7 +277,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const { binding } = (await get(CLAIMS, claim))["spec"] as { binding?: Json };
         return binding?.["podUID"] === uid && binding["node"] === "node-a" ? true : undefined;
       });
-      const gone = await plane.kubectl(["delete", "ipclaim", claim, "-n", "shop"]);
+      const gone = await kubectl(["delete", "ipclaim", claim, "-n", "shop"]);
       assert.equal(
         gone.stderr.trim(),
         `Error from server (Forbidden): admission webhook "claims.berth.dev" denied the request: claim shop/${claim} is in use by pod ${name} on node node-a; delete the pod first`,
@@ -308,7 +295,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         await apply(resolved("byhand", "shop", "10.20.0.53")),
         /^Warning: a pod byhand that asks for nothing is bound to this claim, but may start before /,
       );
-      await plane.kubectl(["label", "namespace", "opted", "berth.dev/admission=enabled"]);
+      await kubectl(["label", "namespace", "opted", "berth.dev/admission=enabled"]);
       await eventually("the label is known", async () => {
         const warned = await apply(resolved("quiet", "opted", "10.20.0.54"), "--dry-run=server");
         return warned.includes("that asks for nothing") ? undefined : true;
@@ -317,7 +304,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await Promise.all([reserved("shop", "byhand"), reserved("opted", "quiet")]);
       assert.equal(await apply(pod("byhand")), "");
       assert.equal(await addressesOf("byhand"), undefined);
-      await plane.kubectl(["delete", "pod", "byhand", "-n", "shop", "--force", "--grace-period=0"]);
+      await kubectl(["delete", "pod", "byhand", "-n", "shop", "--force", "--grace-period=0"]);
       assert.equal(await apply(pod("byhand", { annotations: { "berth.dev/ips": "10.20.0.53" } })), "");
       assert.equal(await addressesOf("byhand"), "10.20.0.53");
       assert.equal(await apply(pod("quiet", { namespace: "opted" })), "");
@@ -325,7 +312,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("goes on without the webhook, for every pod but those that ask for an address", async () => {
-      const [replica] = replicas.all;
+      const [replica] = cluster.replicas.all;
       assert.ok(replica);
       await replica.process.stop("SIGKILL");
       const annotations = PIN;
@@ -336,15 +323,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await apply(pod("system", { annotations, namespace: "kube-system" })), "");
       assert.equal(await apply(pod("own", { annotations, namespace: "berth-system" })), "");
       assert.equal(await apply(statefulSet("later", 1, PIN)), "");
-      const noted = await plane.kubectl([
-        "annotate",
-        "pod",
-        "licence",
-        "-n",
-        "shop",
-        "note=y",
-        "--overwrite",
-      ]);
+      const noted = await kubectl(["annotate", "pod", "licence", "-n", "shop", "note=y", "--overwrite"]);
       assert.equal(noted.rc, 0, noted.stderr);
       const refused = await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.55" } }));
       assert.match(
@@ -356,7 +335,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         /failed calling webhook "namespace\.pods/,
       );
       replica.process.start();
-      await replicas.ready(replica);
+      await cluster.replicas.ready(replica);
       assert.equal(await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.55" } })), "");
       for (const name of ["plain", "host", "mirror"]) assert.equal(await addressesOf(name), undefined);
     });

@@ -6,35 +6,25 @@ import { NAMESPACE_DEFAULTS } from "../../allocator/manifest/annotations.ts";
 import { OWN_PREFIX, OWN_REQUESTS } from "../../allocator/manifest/own-keys.ts";
 import { type Json, pod } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { type Definition, definitions, installDefinitions, makeNamespaces } from "./crds.ts";
+import { type Definition, definitions } from "./crds.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { misspeltFields, wrongTypes } from "./misspelt.ts";
-import type { ControlPlane } from "./plane.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("what people mistype", () => {
-    let plane: ControlPlane;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
-      plane = await openControlPlane();
-      const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, ["berth-system", "shop"]);
-      replicas = await startReplicas(plane);
+      cluster = await WebhookCluster.open();
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
     /** One call for all of them; what it says, one mistake to a line or more. Nothing of it is kept. */
     async function refusalsOf(items: readonly Json[]): Promise<string> {
       // not as a List, which kubectl judges itself
       const stdin = items.map((item) => `---\n${JSON.stringify(item)}\n`).join("");
-      const { rc, stdout, stderr } = await plane.kubectl(["apply", "-f", "-"], { stdin });
+      const { rc, stdout, stderr } = await cluster.plane.kubectl(["apply", "-f", "-"], { stdin });
       assert.equal(stdout, "");
       assert.equal(rc, 1);
       return stderr;

@@ -4,17 +4,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
 import { Client } from "../../kube/api/client.ts";
-import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath, POOLS, RESERVATIONS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
-import type { ControlPlane } from "./plane.ts";
 import { make } from "./replica-objects.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
 import { createPod } from "./running-webhook.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 const LIMIT = 2;
 const AT_ONCE = 40;
@@ -22,34 +18,28 @@ const REPLICAS = 60;
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("limits of a pool", () => {
-    let plane: ControlPlane;
-    let admin: Connection;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
-      plane = await openControlPlane();
-      admin = plane.connect();
-      await installDefinitions(admin);
-      await makeNamespaces(admin, ["shop", "bank"]);
-      replicas = await startReplicas(plane, { count: 2 });
+      cluster = await WebhookCluster.open({ namespaces: ["shop", "bank"], count: 2 });
       await makePool("few", { ranges: [{ cidr: "10.70.0.0/24" }], limits: { perNamespace: LIMIT } });
       await makePool("wide", { ranges: [{ cidr: "10.71.0.0/24" }] });
       const first = pod("first", { annotations: { "berth.dev/pools": "few" } });
       await eventually("the webhook knows the pools", async () =>
-        typeof (await createPod(plane, first, "bank")) === "string" ? undefined : true,
+        typeof (await createPod(cluster.plane, first, "bank")) === "string" ? undefined : true,
       );
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
     async function makePool(name: string, spec: Json): Promise<void> {
-      assert.ok(await new Client(admin, POOLS).create({ name }, poolObject(name, spec)));
+      assert.ok(await new Client(cluster.admin, POOLS).create({ name }, poolObject(name, spec)));
     }
 
     async function claimsIn(namespace: string): Promise<number> {
-      const { items } = await new Client(admin, CLAIMS).page({ namespace }, { limit: 10_000, next: "" });
+      const { items } = await new Client(cluster.admin, CLAIMS).page(
+        { namespace },
+        { limit: 10_000, next: "" },
+      );
       return items.length;
     }
 
@@ -57,7 +47,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const pods = Array.from({ length: AT_ONCE }, (_, n) =>
         pod(`p-${n}`, { annotations: { "berth.dev/pools": "few" } }),
       );
-      const made = await Promise.all(pods.map((object) => createPod(plane, object, "shop")));
+      const made = await Promise.all(pods.map((object) => createPod(cluster.plane, object, "shop")));
       const refused = made.filter((each) => typeof each === "string");
       const held = await claimsIn("shop");
       assert.ok(held <= LIMIT, `${held} claims at a limit of ${LIMIT}`);
@@ -70,11 +60,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       }
       await eventually("there is room up to the limit for those who try again", async () => {
         if ((await claimsIn("shop")) === LIMIT) return true;
-        for (const object of pods) await createPod(plane, object, "shop");
+        for (const object of pods) await createPod(cluster.plane, object, "shop");
         return undefined;
       });
       assert.match(
-        String(await createPod(plane, pod("late", { annotations: { "berth.dev/pools": "few" } }), "shop")),
+        String(
+          await createPod(cluster.plane, pod("late", { annotations: { "berth.dev/pools": "few" } }), "shop"),
+        ),
         /holds 2 of the 2 addresses that pool "few"/,
       );
     });
@@ -90,7 +82,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       };
       const spec = { serviceName: "squat", replicas: REPLICAS, selector, template };
       const before = await claimsIn("bank");
-      await make(admin, STATEFULSETS, place, { ...workload("StatefulSet", "squat"), spec });
+      await make(cluster.admin, STATEFULSETS, place, { ...workload("StatefulSet", "squat"), spec });
       await eventually(
         "all are reserved",
         async () => ((await claimsIn("bank")) === before + REPLICAS ? true : undefined),
@@ -98,13 +90,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
       const path = itemPath(STATEFULSETS, place);
       const options = { kind: "DeleteOptions", apiVersion: "v1", propagationPolicy: "Background" };
-      assert.equal((await admin.call({ method: "DELETE", path, body: options })).status, 200);
+      assert.equal((await cluster.admin.call({ method: "DELETE", path, body: options })).status, 200);
       await eventually(
         "none is kept",
         async () => ((await claimsIn("bank")) === before ? true : undefined),
         120_000,
       );
-      const { items } = await new Client(admin, RESERVATIONS).page({}, { limit: 10_000, next: "" });
+      const { items } = await new Client(cluster.admin, RESERVATIONS).page({}, { limit: 10_000, next: "" });
       const held = items.filter((item) => {
         const spec = new Fields(item).at("spec");
         return spec.text("pool") === "wide" && spec.get("releasedAt") === undefined;

@@ -9,11 +9,8 @@ import { pod } from "../support/objects.ts";
 import { merge } from "./agent-calls.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
-import type { ControlPlane } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 const LAN = {
   apiVersion: "berth.dev/v1alpha1",
@@ -23,47 +20,35 @@ const LAN = {
 };
 const FOREIGN = { namespace: "shop", name: "calico" };
 
+async function status(admin: Connection, path: string, body: object): Promise<void> {
+  assert.equal((await admin.call(merge(`${path}/status`, { status: body }))).status, 200);
+}
+
+/** A node, a pod and a Service, each with one of the pool's addresses. */
+async function occupy(admin: Connection): Promise<void> {
+  await makeNode(admin, "node-a");
+  await status(admin, "/api/v1/nodes/node-a", { addresses: [{ type: "InternalIP", address: "10.9.0.1" }] });
+  await makePod(admin, FOREIGN, { node: "node-a" });
+  await status(admin, "/api/v1/namespaces/shop/pods/calico", {
+    phase: "Running",
+    podIP: "10.9.0.2",
+    podIPs: [{ ip: "10.9.0.2" }],
+  });
+  const spec = { ports: [{ port: 80 }], externalIPs: ["10.9.0.3"] };
+  await make(admin, SERVICES, { namespace: "shop", name: "web" }, { spec });
+}
+
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("a pool over addresses that others have", () => {
-    let plane: ControlPlane;
-    let api: Connection;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
-      plane = await openControlPlane();
-      api = plane.connect();
-      await installDefinitions(api);
-      await makeNamespaces(api, ["berth-system", "shop"]);
-      await makeNode(api, "node-a");
-      await status("/api/v1/nodes/node-a", {
-        addresses: [{ type: "InternalIP", address: "10.9.0.1" }],
-      });
-      await makePod(api, FOREIGN, { node: "node-a" });
-      await status("/api/v1/namespaces/shop/pods/calico", {
-        phase: "Running",
-        podIP: "10.9.0.2",
-        podIPs: [{ ip: "10.9.0.2" }],
-      });
-      const ports = [{ port: 80 }];
-      await make(
-        api,
-        SERVICES,
-        { namespace: "shop", name: "web" },
-        { spec: { ports, externalIPs: ["10.9.0.3"] } },
-      );
-      replicas = await startReplicas(plane);
+      cluster = await WebhookCluster.open({ prepare: occupy });
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
-
-    async function status(path: string, body: object): Promise<void> {
-      assert.equal((await api.call(merge(`${path}/status`, { status: body }))).status, 200);
-    }
+    after(() => cluster?.close());
 
     async function applied(object: object) {
-      return await plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) });
+      return await cluster.plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) });
     }
 
     const asking = (name: string, annotations: Readonly<Record<string, string>>) => ({
@@ -80,7 +65,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         stderr,
         /Warning: pool lan has 3 addresses that are in use, and not from Berth: 10\.9\.0\.1 \(node node-a\), 10\.9\.0\.2 \(pod shop\/calico\), 10\.9\.0\.3 \(service shop\/web\)/,
       );
-      const cidrs = await plane.kubectl([
+      const cidrs = await cluster.plane.kubectl([
         "get",
         "servicecidr",
         "kubernetes",
@@ -94,7 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         over.stderr,
         /Warning: pool over has addresses of [\d./]+, from which the cluster's Services get/,
       );
-      await plane.kubectl(["delete", "ippool", "over"]);
+      await cluster.plane.kubectl(["delete", "ippool", "over"]);
     });
 
     it("refuses them by name, and gives others to who names none", async () => {
@@ -109,7 +94,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const { rc, stderr } = await applied(asking(name, { "berth.dev/pools": "lan" }));
         assert.equal(rc, 0, stderr);
       }
-      const held = await plane.kubectl(["get", "ipreservations", "-o", "jsonpath={.items[*].metadata.name}"]);
+      const held = await cluster.plane.kubectl([
+        "get",
+        "ipreservations",
+        "-o",
+        "jsonpath={.items[*].metadata.name}",
+      ]);
       assert.deepEqual(held.stdout.split(" ").sort(), ["10.9.0.3", "10.9.0.4", "10.9.0.5", "10.9.0.6"]);
       const full = await applied(asking("e", { "berth.dev/pools": "lan" }));
       assert.match(
@@ -119,7 +109,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("is a finding of check, and who names the holder", async () => {
-      const setting = settingOf([kubeconfigOf(plane, "admin")]);
+      const setting = settingOf([kubeconfigOf(cluster.plane, "admin")]);
       const { code, stdout } = await callWith(setting, "check");
       assert.equal(code, 0, stdout);
       assert.match(
@@ -142,7 +132,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("gives a pod's address once that has gone", async () => {
-      await forceDelete(api, PODS, FOREIGN satisfies ObjectName);
+      await forceDelete(cluster.admin, PODS, FOREIGN satisfies ObjectName);
       await eventually("the address is free", async () => {
         const { rc } = await applied(asking("by-name", { "berth.dev/ips": "10.9.0.2" }));
         return rc === 0 ? true : undefined;

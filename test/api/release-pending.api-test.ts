@@ -8,40 +8,28 @@ import { eventually } from "../support/eventually.ts";
 import { type Json, ownedBy, pod } from "../support/objects.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { kubectlOn } from "./kubectl-calls.ts";
 import { POOL_OBJECTS } from "./manifests.ts";
-import type { ControlPlane } from "./plane.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("the claim of a pod that is not scheduled", () => {
-    let plane: ControlPlane;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
-      plane = await openControlPlane();
-      const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, ["berth-system", "shop"]);
-      replicas = await startReplicas(plane);
+      cluster = await WebhookCluster.open();
       for (const object of POOL_OBJECTS) assert.equal(await apply(object), "");
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
-    async function apply(object: Json): Promise<string> {
-      return (await plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) })).stderr.trim();
-    }
+    const { kubectl, apply } = kubectlOn(() => cluster.plane);
 
     async function berthctl(...argv: readonly string[]) {
-      return await callWith(settingOf([kubeconfigOf(plane, "admin")]), ...argv);
+      return await callWith(settingOf([kubeconfigOf(cluster.plane, "admin")]), ...argv);
     }
 
     const claim = async (name: string) => {
-      const found = await new Client(plane.connect(), CLAIMS).get({ namespace: "shop", name });
+      const found = await new Client(cluster.admin, CLAIMS).get({ namespace: "shop", name });
       return found?.metadata["deletionTimestamp"] === undefined ? found : undefined;
     };
     const asking = (name: string, address: string, owner?: Json) =>
@@ -60,7 +48,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
             "Error: claim shop/waits (10.20.0.70) is kept for pod waits, which is there and asks for it: Berth would make it again at once; delete the pod first, or create it anew with other annotations\n",
         });
       assert.ok(await claim("waits"));
-      await plane.kubectl(["delete", "pod", "waits", "-n", "shop", "--force", "--grace-period=0"]);
+      await kubectl(["delete", "pod", "waits", "-n", "shop", "--force", "--grace-period=0"]);
       const { code, stdout, stderr } = await berthctl("release", "shop/waits");
       assert.deepEqual([code, stderr], [0, ""]);
       assert.match(stdout, /^ipclaim\/shop\/waits released\n {2}10\.20\.0\.70 is free for others in \d+ s, /);
@@ -70,15 +58,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("of an owner is kept for it until the owner wants fewer", async () => {
       await apply(asking("web-x", "10.20.0.72", ownedBy("ReplicaSet", "web")));
       const path = "{.metadata.annotations.berth\\.dev/claim}";
-      const { stdout: name } = await plane.kubectl([
-        "get",
-        "pod",
-        "web-x",
-        "-n",
-        "shop",
-        "-o",
-        `jsonpath=${path}`,
-      ]);
+      const { stdout: name } = await kubectl(["get", "pod", "web-x", "-n", "shop", "-o", `jsonpath=${path}`]);
       const { code, stderr } = await berthctl("release", `shop/${name}`);
       assert.equal(code, 1);
       assert.match(stderr, /; scale ReplicaSet web down first, or change what its template asks for\n$/);
@@ -99,7 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const uid = (await claim("stays"))?.metadata.uid;
         return uid !== undefined && uid !== before ? uid : undefined;
       });
-      const deleted = await plane.kubectl(["delete", "ipclaim", "stays", "-n", "shop", "--wait=false"]);
+      const deleted = await kubectl(["delete", "ipclaim", "stays", "-n", "shop", "--wait=false"]);
       assert.equal(deleted.stderr.trim(), words("claim shop/stays").replace("BERTH", "berth makes it"));
       await eventually("it is there once more", async () => {
         const uid = (await claim("stays"))?.metadata.uid;

@@ -5,11 +5,9 @@ import { after, before, describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { kubectlOn } from "./kubectl-calls.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
-import type { ControlPlane } from "./plane.ts";
-import { type Replicas, startReplicas } from "./replicas.ts";
-import { openControlPlane } from "./shared-plane.ts";
+import { WebhookCluster } from "./webhook-cluster.ts";
 
 const APPS = "apps/v1";
 const KINDS: Readonly<Record<string, string>> = {
@@ -32,26 +30,15 @@ function asking(kind: string, name: string, annotations: Json): Json {
 
 if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
   describe("kubectl and workloads whose pods would be refused", () => {
-    let plane: ControlPlane;
-    let replicas: Replicas;
+    let cluster: WebhookCluster;
 
     before(async () => {
-      plane = await openControlPlane();
-      const connection = plane.connect();
-      await installDefinitions(connection);
-      await makeNamespaces(connection, ["berth-system", "shop"]);
-      replicas = await startReplicas(plane);
+      cluster = await WebhookCluster.open();
       for (const object of POOL_OBJECTS) assert.equal(await apply(object), "");
     });
-    after(async () => {
-      await replicas?.close();
-      await plane?.close();
-    });
+    after(() => cluster?.close());
 
-    /** What `kubectl apply` says on standard error. */
-    async function apply(object: Json): Promise<string> {
-      return (await plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) })).stderr.trim();
-    }
+    const { kubectl, apply } = kubectlOn(() => cluster.plane);
 
     for (const kind of Object.keys(KINDS)) {
       it(`says of a ${kind} which pools do not serve it, and refuses what none ever will`, async () => {
@@ -96,7 +83,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("hears that another system's annotation of pods does nothing to Berth on a namespace", async () => {
       const key = "networking.alibaba.com/specified-network";
-      const { stderr } = await plane.kubectl(["annotate", "namespace", "shop", `${key}=underlay`]);
+      const { stderr } = await kubectl(["annotate", "namespace", "shop", `${key}=underlay`]);
       assert.equal(
         stderr.trim(),
         `Warning: annotation ${key} is HybridNet's, and berth reads it on pods and templates alone, not on a namespace; write berth.dev/pools here, or it into them`,
@@ -110,7 +97,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await apply(pod("labelled", { labels })), words());
       assert.equal(await apply(pod("unlabelled")), "");
       const label = async (what: string) =>
-        (await plane.kubectl(["label", what, "-n", "shop", "berth.dev/pools=db"])).stderr.trim();
+        (await kubectl(["label", what, "-n", "shop", "berth.dev/pools=db"])).stderr.trim();
       assert.equal(await label("pod/unlabelled"), words());
       assert.equal(await label("namespace/shop"), words());
       for (const kind of Object.keys(KINDS)) {
@@ -134,16 +121,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const labels = { "berth.dev/pool": "edge", "berth.dev/tier": "x" };
       await eventually("the pool is known", async () => {
         const reported = await apply(pod("edge", { labels }));
-        await plane.kubectl(["delete", "pod", "edge", "-n", "shop", "--force", "--grace-period=0"]);
+        await kubectl(["delete", "pod", "edge", "-n", "shop", "--force", "--grace-period=0"]);
         return reported === "" ? true : undefined;
       });
-      const { stderr } = await plane.kubectl(["label", "namespace", "shop", "berth.dev/guarded=true"]);
+      const { stderr } = await kubectl(["label", "namespace", "shop", "berth.dev/guarded=true"]);
       assert.doesNotMatch(stderr, /guarded/);
     });
 
     /** What `kubectl scale` says on standard error. */
     async function scale(what: string, replicas: number, ...flags: readonly string[]): Promise<string> {
-      const ended = await plane.kubectl(["scale", what, `--replicas=${replicas}`, "-n", "shop", ...flags]);
+      const ended = await kubectl(["scale", what, `--replicas=${replicas}`, "-n", "shop", ...flags]);
       assert.equal(ended.rc, 0, ended.stderr);
       return ended.stderr.trim();
     }
@@ -152,7 +139,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const list = { "berth.dev/ips": "10.20.0.80-10.20.0.82" };
       assert.equal(await apply(statefulSet("mysql", 3, list)), "");
       await eventually("the ordinals are reserved", async () => {
-        const { stdout } = await plane.kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
+        const { stdout } = await kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
         return stdout.split("\n").filter((name) => name.includes("/mysql-")).length === 3 ? true : undefined;
       });
       const kept = (n: number) =>
@@ -177,7 +164,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("hears what is kept when its template asks for no address any more", async () => {
       assert.equal(await apply(statefulSet("gone", 1, { "berth.dev/ips": "10.20.0.95" })), "");
       await eventually("the ordinal is reserved", async () => {
-        const { stdout } = await plane.kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
+        const { stdout } = await kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
         return stdout.includes("/gone-0") ? true : undefined;
       });
       assert.equal(
@@ -196,12 +183,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("scales at once while the webhook is away", async () => {
-      const [replica] = replicas.all;
+      const [replica] = cluster.replicas.all;
       assert.ok(replica);
       await replica.process.stop("SIGKILL");
       assert.equal(await scale("sts/mysql", 3), "");
       replica.process.start();
-      await replicas.ready(replica);
+      await cluster.replicas.ready(replica);
     });
   });
 }
