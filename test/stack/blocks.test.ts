@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods that ask for nothing, on one host: served from blocks of pools, as in a cluster.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
@@ -33,15 +33,7 @@ const MANIFESTS = [
 ];
 
 describe("pods that ask for nothing, on one host", () => {
-  let site: PlainStack<ChildStack>;
-
-  before(async () => {
-    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => ChildStack.start({ manifests: MANIFESTS }));
 
   /** A pod that nobody applied: the runtime names it, and no more. */
   const unseen = (name: string) => sandboxOf({ namespace: "lab", name, uid: `uid-of-${name}` });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods with addresses on several interfaces (ADR 0027): reviews over TLS, then one ADD for each interface through build/berth.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { claim, deployment, generatedPod, namespace, pod, pool, statefulSet } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
@@ -18,15 +18,7 @@ const IPS = "berth.dev/ips";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
 describe("interfaces", () => {
-  let site: PlainStack<ChildStack>;
-
-  before(async () => {
-    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => ChildStack.start({ manifests: MANIFESTS }));
 
   const on = (sandbox: Sandbox, name: string): Sandbox => ({ ...sandbox, interface: name });
   /** What each interface of the pod is given. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a network's configuration and its pools give: ADDs through build/berth, one stack as a process.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { eventually } from "../support/eventually.ts";
 import { pod } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
@@ -10,15 +10,7 @@ import { ChildStack } from "../support/stack.ts";
 import { MANIFESTS, runtimeOn } from "./shop.ts";
 
 describe("requests", () => {
-  let site: PlainStack<ChildStack>;
-
-  before(async () => {
-    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => ChildStack.start({ manifests: MANIFESTS }));
 
   const runtimeWith = (ipam: Readonly<Record<string, unknown>>) => runtimeOn(site.stack, ipam);
 

@@ -2,7 +2,7 @@
 // Who needs a claim: pods that live, and what living workloads want. The clock leaps; ADDs go through build/berth.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { deployment, namespace, pod, podOf, pool, replicaOf, statefulSet } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
 import type { Manifest } from "../support/review.ts";
@@ -20,15 +20,7 @@ const FREE_WITHIN_MS = 60_000;
 const LONG_MS = 300_000;
 
 describe("who needs a claim", () => {
-  let site: PlainStack<TimedStack>;
-
-  before(async () => {
-    site = new PlainStack(await TimedStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => TimedStack.start({ manifests: MANIFESTS }));
 
   async function claims(ns: string): Promise<number> {
     return Object.keys(await site.stack.claims(ns)).length;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many ask at the same moment, over TLS, and the authority decides.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { namespace, pod, podOf, pool, statefulSet } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
 import type { Manifest, Verdict } from "../support/review.ts";
@@ -22,15 +22,7 @@ const MANIFESTS = [
 ];
 
 describe("races", () => {
-  let site: PlainStack<ChildStack>;
-
-  before(async () => {
-    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }), CONNECTIONS);
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => ChildStack.start({ manifests: MANIFESTS }), CONNECTIONS);
 
   async function admit(object: Manifest): Promise<Verdict> {
     return await site.api.ask({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people read when they cannot have what they ask for, word by word as the API server passes it on.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { namespace, pod, pool } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
 import { ChildStack } from "../support/stack.ts";
@@ -139,15 +139,7 @@ const REFUSED: readonly Refused[] = [
 ];
 
 describe("refusals", () => {
-  let site: PlainStack<ChildStack>;
-
-  before(async () => {
-    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => ChildStack.start({ manifests: MANIFESTS }));
 
   it("E0102 what cannot be had is refused at admission, in words that say what to do", async () => {
     await site.api.create(pod("shop", "holder", { "berth.dev/ips": "10.20.0.71,fd00:20::71" }));

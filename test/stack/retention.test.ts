@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { deployment, namespace, pod, podOf, pool, replicaOf, statefulSet } from "../support/manifests.ts";
 import { PlainStack } from "../support/plain-stack.ts";
 import type { Manifest } from "../support/review.ts";
@@ -22,15 +22,7 @@ const COOLDOWN_MS = 30_000;
 const HOUR_MS = 3_600_000;
 
 describe("retention", () => {
-  let site: PlainStack<TimedStack>;
-
-  before(async () => {
-    site = new PlainStack(await TimedStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => TimedStack.start({ manifests: MANIFESTS }));
 
   async function claims(prefix: string): Promise<string> {
     const names = Object.keys(await site.stack.claims("shop"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // StatefulSets and Deployments: what is reserved when, and which pod is given what. One stack as a process.
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { deployment, namespace, podOf, pool, replicaOf, statefulSet } from "../support/manifests.ts";
 import { PlainStack, type Running } from "../support/plain-stack.ts";
 import type { Manifest } from "../support/review.ts";
@@ -10,15 +10,7 @@ import { ChildStack } from "../support/stack.ts";
 const MANIFESTS = [namespace("shop"), pool("db", ["10.20.0.0/24", "fd00:20::/64"], { cooldown: "0s" })];
 
 describe("workloads", () => {
-  let site: PlainStack<ChildStack>;
-
-  before(async () => {
-    site = new PlainStack(await ChildStack.start({ manifests: MANIFESTS }));
-  });
-  after(() => site?.remove());
-  afterEach(async () => {
-    assert.equal(await site.finish(), "");
-  });
+  const site = new PlainStack(() => ChildStack.start({ manifests: MANIFESTS }));
 
   /** Claims of namespace shop whose names begin so: name -> addresses. */
   async function claimsOf(prefix: string): Promise<Readonly<Record<string, string>>> {

@@ -1,20 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { after, afterEach, before } from "node:test";
 import { ApiServer, type Kept } from "./api-server.ts";
 import { eventually } from "./eventually.ts";
 import type { Manifest } from "./review.ts";
 import { detachAll, networkOf, Runtime, type Sandbox, sandboxOf } from "./runtime.ts";
 import type { StackFolder } from "./stack-folder.ts";
 
-/** The cluster around a stack, without interfaces: an API server, and a runtime that calls the IPAM plugin itself. */
-export class PlainStack<S extends StackFolder & { remove(): Promise<void> }> {
-  readonly stack: S;
-  readonly api: ApiServer;
-  readonly runtime: Runtime;
+const NOT_STARTED = "the stack does not run yet";
 
-  constructor(stack: S, connections?: number) {
-    this.stack = stack;
-    this.api = new ApiServer(stack.endpoint, connections);
-    this.runtime = new Runtime({ socket: stack.socket, network: networkOf() });
+/**
+ * The cluster around a stack, without interfaces: an API server, and a runtime that calls the IPAM plugin itself. The tests of one
+ * describe share it, and each must leave nothing that `berthctl check` finds.
+ */
+export class PlainStack<S extends StackFolder & { remove(): Promise<void> }> {
+  #stack: S | undefined;
+  #api: ApiServer | undefined;
+  #runtime: Runtime | undefined;
+
+  constructor(start: () => Promise<S>, connections?: number) {
+    before(async () => {
+      const stack = await start();
+      this.#stack = stack;
+      this.#api = new ApiServer(stack.endpoint, connections);
+      this.#runtime = new Runtime({ socket: stack.socket, network: networkOf() });
+    });
+    afterEach(async () => {
+      await detachAll(this.stack);
+      assert.equal(await this.stack.findings(), "");
+    });
+    after(async () => {
+      this.#api?.close();
+      await this.#stack?.remove();
+    });
+  }
+
+  get stack(): S {
+    return this.#stack ?? assert.fail(NOT_STARTED);
+  }
+
+  get api(): ApiServer {
+    return this.#api ?? assert.fail(NOT_STARTED);
+  }
+
+  get runtime(): Runtime {
+    return this.#runtime ?? assert.fail(NOT_STARTED);
   }
 
   /** Creates a pod and starts its sandbox: what it is given, with prefix lengths. */
@@ -39,17 +69,6 @@ export class PlainStack<S extends StackFolder & { remove(): Promise<void> }> {
       const still = claim?.status.attachment?.detached === false;
       return still ? undefined : true;
     });
-  }
-
-  /** Ends what a test left attached and says what `berthctl check` finds then. */
-  async finish(): Promise<string> {
-    await detachAll(this.stack);
-    return await this.stack.findings();
-  }
-
-  async remove(): Promise<void> {
-    this.api.close();
-    await this.stack.remove();
   }
 }
 
