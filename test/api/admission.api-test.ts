@@ -28,7 +28,7 @@ import { EagerClock } from "./eager-clock.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import type { ControlPlane } from "./plane.ts";
 import { readyz, startReplicas, WEBHOOK_MAIN } from "./replicas.ts";
-import { readBack, requestCounts } from "./request-counts.ts";
+import { readBack, requestCounts, requestsBetween } from "./request-counts.ts";
 import { type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -99,14 +99,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         const connection = plane.connect();
         const before = await requestCounts(connection);
         await work();
-        const now = await requestCounts(connection);
-        const rows = WATCHED.flatMap((name) =>
-          VERBS.map((verb) => {
-            const wanted = { resource: name, verb };
-            return [`${verb} ${name}`, now(wanted) - before(wanted)] as const;
-          }),
-        );
-        return Object.fromEntries(rows.filter(([, n]) => n > 0));
+        return requestsBetween([before, await requestCounts(connection)], WATCHED, VERBS);
       }
 
       it("costs two writes for a new identity, and nothing when its pod comes again", async () => {

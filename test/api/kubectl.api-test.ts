@@ -12,11 +12,11 @@ import {
   deploymentPod,
   type Json,
   pod,
-  poolObject,
   statefulPod,
 } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { kubectlOn } from "./kubectl-calls.ts";
+import { asking, refusalCases } from "./kubectl-refusals.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { requestCounts } from "./request-counts.ts";
 import { WebhookCluster } from "./webhook-cluster.ts";
@@ -34,7 +34,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
     after(() => cluster?.close());
 
-    const { kubectl, apply, create, difference, get, count, addressesOf } = kubectlOn(() => cluster.plane);
+    const people = kubectlOn(() => cluster.plane);
+    const { kubectl, apply, create, difference, get, count, addressesOf } = people;
 
     it("applies a pinned pod, a dual-stack one and a sticky one, whose claims are there when it returns", async () => {
       assert.equal(await apply(pod("licence", { annotations: PIN })), "");
@@ -43,10 +44,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         addresses: ["10.20.0.70"],
         identity: "Pod licence",
       });
-      assert.equal(
-        await apply(pod("dual", { annotations: { "berth.dev/ips": "10.20.0.71,fd00:20::71" } })),
-        "",
-      );
+      assert.equal(await apply(asking("dual", "10.20.0.71,fd00:20::71")), "");
       assert.equal(await addressesOf("dual"), "10.20.0.71,fd00:20::71");
       await get(RESERVATIONS, "fd00-0020-0000-0000-0000-0000-0000-0071");
       assert.equal(await apply(pod("sticky", { annotations: { "berth.dev/sticky": "true" } })), "");
@@ -76,104 +74,18 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       }
     });
 
-    it("refuses what cannot be had, in words that say what to do", async () => {
-      const refused = (what: string) =>
-        `Error from server (Forbidden): error when creating "STDIN": admission webhook "${what}.berth.dev" denied the request: `;
-      const nearby = "free nearby: 10.20.0.72, 10.20.0.73, 10.20.0.74";
-      const held = `address 10.20.0.70 in pool "db" is held by shop/licence (Pod licence); ${nearby}; or delete pod licence, and if its claim stays: berthctl release shop/licence`;
-      const refusals = {
-        "10.20.0.70": held,
-        "192.0.2.1": 'address 192.0.2.1 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199',
-        "10.20.0.65": `address 10.20.0.65 is excluded from pool "db"; ${nearby}`,
-        "10.20.0.100":
-          'address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
-        "10.50.0.3": 'pool "vault" is not open to namespace shop; open to it: "db"',
-        "10.20.0.300":
-          'annotation berth.dev/ips: entry 1, "10.20.0.300", is not an IP address (write 10.20.0.51 or fd00:20::51, no prefix)',
-      };
-      for (const [ips, words] of Object.entries(refusals)) {
-        assert.equal(
-          await apply(pod("wrong", { annotations: { "berth.dev/ips": ips } })),
-          refused("pods") + words,
-        );
-      }
-      assert.equal(
-        await apply(claimObject("mine", { request: { addresses: ["10.20.0.70"] } })),
-        refused("claims") + held,
-      );
-      assert.equal(
-        await apply(statefulSet("short", 3, { "berth.dev/ips": "10.20.0.90" })),
-        `${refused("workloads")}the list has 1 entry, for ordinals 0 to 0, and none for ordinal 1; write berth.dev/ips alone, with an entry for each ordinal, or lower replicas`,
-      );
-      assert.equal(
-        await apply(statefulSet("misplaced", 1, {}, { "berth.dev/ips": "10.20.0.90" })),
-        "Warning: annotation berth.dev/ips on the StatefulSet itself has no effect; move it to spec.template.metadata.annotations",
-      );
-      assert.match(
-        await apply(unread("DaemonSet", "edge", { "berth.dev/sticky": "true" })),
-        /^Warning: berth.dev\/sticky has no effect on the pods of a DaemonSet, which Berth cannot tell from each other; /,
-      );
-      assert.match(
-        await apply(unread("ReplicaSet", "bare", { "berth.dev/ips": "10.20.0.91" })),
-        /^Warning: an address is held only while a pod of the ReplicaSet has it, /,
-      );
-      assert.match(
-        await apply(
-          unread("ReplicaSet", "stuck", { "berth.dev/ips": "10.20.0.91", "berth.dev/sticky": "true" }),
-        ),
-        /^Warning: berth.dev\/sticky has no effect on the pods of a ReplicaSet: .*\nWarning: an address is held only /,
-      );
-      assert.equal(
-        await apply(poolObject("db2", { ranges: [{ cidr: "10.20.0.192/28" }] })),
-        `${refused("pools")}pools db2 and db both contain 10.20.0.193-10.20.0.199; change from, to or cidr of one of them`,
-      );
-      const removed = await kubectl(["delete", "ippool", "db", "--wait=false"]);
-      assert.match(
-        removed.stderr,
-        /"pools\.berth\.dev" denied the request: pool db is in use: it still holds 10\.20\.0\.70 \(shop\/licence\), /,
-      );
-    });
-
-    it("hears of the templates of a Job and a CronJob what their pods' controller would not pass on", async () => {
-      const jobs = (annotations: Readonly<Record<string, string>>): readonly Json[] => {
-        const containers = [{ name: "app", image: "registry.example/app:1" }];
-        const template = { metadata: { annotations }, spec: { restartPolicy: "Never", containers } };
-        const metadata = { name: `sums-${Object.keys(annotations).join("").length}`, namespace: "shop" };
-        const spec = { schedule: "@yearly", jobTemplate: { spec: { template } } };
-        return [
-          { apiVersion: "batch/v1", kind: "Job", metadata, spec: { template } },
-          { apiVersion: "batch/v1", kind: "CronJob", metadata, spec },
-        ];
-      };
-      for (const job of jobs({ "berth.dev/ip": "10.20.0.70" }))
-        assert.match(
-          await apply(job),
-          /"workloads\.berth\.dev" denied the request: annotation berth\.dev\/ip: .*did you mean berth\.dev\/ips\?$/,
-        );
-      for (const job of jobs({ "ovn.kubernetes.io/mac_address": "00:00:00:53:00:01" }))
-        assert.match(
-          await apply(job),
-          /^Warning: annotation ovn\.kubernetes\.io\/mac_address is kube-ovn's, /,
-        );
-      for (const job of jobs({ "berth.dev/addresses": "10.20.0.70" }))
-        assert.match(
-          await apply(job),
-          /^Warning: annotations that berth alone writes ask for nothing, and are removed from its pods: berth\.dev\/addresses; /,
-        );
-      for (const job of jobs({ note: "x" })) assert.equal(await apply(job), "");
-    });
+    refusalCases(people);
 
     it("rehearses with --dry-run=server and kubectl diff, and writes nothing", async () => {
-      const connection = cluster.admin;
       const objects = [
-        pod("maybe", { annotations: { "berth.dev/ips": "10.20.0.95" } }),
+        asking("maybe", "10.20.0.95"),
         pod("perhaps", { annotations: { "berth.dev/pools": "db" } }),
         deploymentPod("web", { annotations: { "berth.dev/ips": "10.20.0.96;10.20.0.97" } }),
         statefulSet("set", 1, { "berth.dev/ips": "10.20.0.98" }),
       ];
       const records = async () => [await count(CLAIMS), await count(RESERVATIONS), await count(PODS)];
       const written = async () => {
-        const counts = await requestCounts(connection);
+        const counts = await requestCounts(cluster.admin);
         // not the status of claims: it follows theirs of before, seconds later
         const of = ({ plural: resource }: Resource) =>
           WRITES.reduce((sum, verb) => sum + counts({ resource, verb, subresource: "" }), 0);
@@ -259,7 +171,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("binds the claim of a pod that had no name when it was admitted", async () => {
-      const connection = cluster.admin;
       const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node-a" } };
       assert.equal(await apply(node), "");
       const made = await create(deploymentPod("api", { annotations: { "berth.dev/pools": "db" } }));
@@ -271,7 +182,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const path = `/api/v1/namespaces/shop/pods/${name}/binding`;
       const target = { apiVersion: "v1", kind: "Node", name: "node-a" };
       const body = { apiVersion: "v1", kind: "Binding", metadata: { name }, target };
-      assert.equal((await connection.call({ method: "POST", path, body })).status, 201);
+      assert.equal((await cluster.admin.call({ method: "POST", path, body })).status, 201);
       const { uid } = (await get(PODS, name)).metadata;
       await eventually("the claim is bound", async () => {
         const { binding } = (await get(CLAIMS, claim))["spec"] as { binding?: Json };
@@ -305,7 +216,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await apply(pod("byhand")), "");
       assert.equal(await addressesOf("byhand"), undefined);
       await kubectl(["delete", "pod", "byhand", "-n", "shop", "--force", "--grace-period=0"]);
-      assert.equal(await apply(pod("byhand", { annotations: { "berth.dev/ips": "10.20.0.53" } })), "");
+      assert.equal(await apply(asking("byhand", "10.20.0.53")), "");
       assert.equal(await addressesOf("byhand"), "10.20.0.53");
       assert.equal(await apply(pod("quiet", { namespace: "opted" })), "");
       assert.equal(await addressesOf("quiet", "opted"), "10.20.0.54");
@@ -325,7 +236,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.equal(await apply(statefulSet("later", 1, PIN)), "");
       const noted = await kubectl(["annotate", "pod", "licence", "-n", "shop", "note=y", "--overwrite"]);
       assert.equal(noted.rc, 0, noted.stderr);
-      const refused = await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.55" } }));
+      const refused = await apply(asking("pinned", "10.20.0.55"));
       assert.match(
         refused,
         /^Error from server \(InternalError\): .*failed calling webhook "pods\.berth\.dev"/,
@@ -336,17 +247,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       );
       replica.process.start();
       await cluster.replicas.ready(replica);
-      assert.equal(await apply(pod("pinned", { annotations: { "berth.dev/ips": "10.20.0.55" } })), "");
+      assert.equal(await apply(asking("pinned", "10.20.0.55")), "");
       for (const name of ["plain", "host", "mirror"]) assert.equal(await addressesOf(name), undefined);
     });
   });
-}
-
-/** Of a kind whose pods Berth cannot tell from each other. */
-function unread(kind: string, name: string, annotations: Json): Json {
-  const object = statefulSet(name, 1, annotations);
-  const { selector, template } = object["spec"] as Json;
-  return { ...object, kind, spec: { selector, template } };
 }
 
 function claimOf(item: KubeItem): Json {

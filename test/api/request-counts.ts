@@ -53,6 +53,21 @@ function countsIn(lines: readonly string[]): RequestCounts {
   };
 }
 
+/** What was asked meanwhile about these resources: "VERB resource" -> how often, where it was. */
+export function requestsBetween(
+  [start, end]: readonly [RequestCounts, RequestCounts],
+  resources: readonly string[],
+  verbs: readonly string[],
+): Record<string, number> {
+  const rows = resources.flatMap((resource) =>
+    verbs.map((verb) => {
+      const wanted = { resource, verb };
+      return [`${verb} ${resource}`, end(wanted) - start(wanted)] as const;
+    }),
+  );
+  return Object.fromEntries(rows.filter(([, count]) => count > 0));
+}
+
 /** The read that a new claim costs: none if the API server made it in the second of its reservation (ADR 0044). */
 export async function readBack(
   connection: Connection,
