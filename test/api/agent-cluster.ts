@@ -12,11 +12,12 @@ import type { Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { PODS } from "../../kube/api/resource.ts";
-import type { Said } from "../cni/caller.ts";
+import { argsOf, type Said } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import { hostDeps } from "../support/host-deps.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
+import { forceDelete } from "./replica-objects.ts";
 
 export const NAMESPACE = "shop";
 
@@ -99,13 +100,7 @@ export class AgentCluster {
 
   /** Takes the pod's object away, as the kubelet does at the end and `kubectl delete --force` at once. */
   async forget({ name }: TestPod): Promise<void> {
-    const path = `/api/v1/namespaces/${NAMESPACE}/pods/${name}`;
-    const { status } = await this.#connection.call({
-      method: "DELETE",
-      path,
-      body: { apiVersion: "v1", kind: "DeleteOptions", gracePeriodSeconds: 0 },
-    });
-    assert.equal(status, 200);
+    await forceDelete(this.#connection, PODS, { namespace: NAMESPACE, name });
   }
 
   /** The kubelet says how the pod ended. */
@@ -139,7 +134,6 @@ export class AgentCluster {
 }
 
 /** How a runtime calls for a sandbox of the pod. */
-export function sandbox({ name, uid }: TestPod, cid: string, over: Said = {}): Said {
-  const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
-  return { cid, args, ...over };
+export function sandbox(pod: TestPod, cid: string, over: Said = {}): Said {
+  return { cid, args: argsOf({ namespace: NAMESPACE, ...pod }), ...over };
 }

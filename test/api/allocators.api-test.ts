@@ -10,6 +10,7 @@ import { audit } from "../../allocator/gc/audit.ts";
 import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import { type PoolRecord, parsePool } from "../../allocator/pool/pool.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Kind, Stored } from "../../allocator/store/store.ts";
 import { createRandom } from "../../system/random.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
@@ -70,9 +71,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     async function all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
-      const found: Stored<K>[] = [];
-      for await (const stored of replicaOf(0).context.store.list(kind)) found.push(stored);
-      return found;
+      return await listed(replicaOf(0).context.store, kind);
     }
 
     it("never take one address twice, and take the last one", async () => {

@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import type { Clock } from "../../allocator/base/ports.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { run as runBerthctl } from "../../cli/run.ts";
@@ -12,12 +11,12 @@ import type { EnvDefaults } from "../../cli/terminal/target.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { type KubeItem, NODES, PODS, STATEFULSETS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { addrs, attachmentOf, bindingTo, claimRecord, DB_POOL, reservationsOf } from "../support/fixtures.ts";
 import { type Json, pod as podObject, workload } from "../support/objects.ts";
 import { commandFolder } from "../support/programs.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { ForwardClock } from "./forward-clock.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openControlPlane, openUndefinedPlane } from "./shared-plane.ts";
@@ -33,16 +32,6 @@ export interface Called {
   readonly stderr: string;
 }
 
-/** Wall clock of hours later; everything else is this host's. */
-function laterClock(): Clock {
-  const clock = createClock();
-  return {
-    now: () => clock.now() + LATER_MS,
-    monotonic: () => clock.monotonic(),
-    sleep: (ms, signal) => clock.sleep(ms, signal),
-  };
-}
-
 /** What a call of berthctl printed and how it ended, run in this process. */
 export async function callWith(setting: EnvDefaults, ...argv: readonly string[]): Promise<Called> {
   const out = { stdout: "", stderr: "" };
@@ -54,11 +43,13 @@ export async function callWith(setting: EnvDefaults, ...argv: readonly string[])
         done();
       },
     });
+  const clock = new ForwardClock();
+  clock.forward(LATER_MS);
   const io = {
     stdout: into("stdout"),
     stderr: into("stderr"),
     stdin: async () => JSON.stringify(podObject("new", { annotations: { "berth.dev/ips": "10.20.0.70" } })),
-    clock: laterClock(),
+    clock,
     random: createRandom(),
     uuid: randomUUID,
     ending: () => new AbortController().signal,

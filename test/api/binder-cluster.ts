@@ -30,6 +30,7 @@ import { LeapingClock } from "../support/leaping-clock.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
+import { change, forceDelete } from "./replica-objects.ts";
 
 export const NAMESPACE = "shop";
 const TAINT = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
@@ -191,7 +192,7 @@ export class BinderCluster {
 
   /** Gone at once, as after the kubelet has ended it or by `--force`. */
   async forceDelete(pod: string): Promise<void> {
-    await this.#call("DELETE", podPath(pod), AT_ONCE);
+    await forceDelete(this.connection, PODS, { namespace: NAMESPACE, name: pod });
   }
 
   async forceDeleteAll(): Promise<void> {
@@ -201,19 +202,12 @@ export class BinderCluster {
   /** Something about it changes that means nothing. */
   async touch(pod: string): Promise<void> {
     const body = { metadata: { labels: { touched: "yes" } } };
-    await new Client(this.connection, PODS).patch(
-      { namespace: NAMESPACE, name: pod },
-      { type: "merge", body },
-    );
+    await change(this.connection, PODS, { namespace: NAMESPACE, name: pod }, body);
   }
 
   /** Its node is to end it, and does not. */
   async deleteSlowly(pod: string): Promise<void> {
-    await this.#call("DELETE", podPath(pod), {
-      kind: "DeleteOptions",
-      apiVersion: "v1",
-      gracePeriodSeconds: 600,
-    });
+    await this.#call("DELETE", podPath(pod), { ...AT_ONCE, gracePeriodSeconds: 600 });
   }
 
   async end(pod: string): Promise<void> {

@@ -5,10 +5,11 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { NODES, PODS, POOLS } from "../../kube/api/resource.ts";
-import { addressesOf, errorOf, type Said } from "../cni/caller.ts";
+import { addressesOf, argsOf, errorOf, type Said } from "../cni/caller.ts";
 import { buildPlugin, type Run } from "../cni/plugin.ts";
 import { eventually, patient } from "../support/eventually.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
@@ -211,9 +212,7 @@ export class BlockCluster {
   }
 
   async blocks(): Promise<readonly Stored<"block">[]> {
-    const found: Stored<"block">[] = [];
-    for await (const block of this.store.list("block")) found.push(block);
-    return found;
+    return await listed(this.store, "block");
   }
 
   /** How many blocks each node has that are granted and not given back. */
@@ -254,7 +253,7 @@ export class BlockCluster {
   async clear(): Promise<void> {
     for (const box of [...this.#boxes]) await this.end(box);
     for (const pod of [...this.#pods]) await this.forget(pod);
-    for await (const { record } of this.store.list("pool")) {
+    for (const { record } of await listed(this.store, "pool")) {
       await change(this.api, POOLS, { name: record.name }, { spec: { disabled: true } });
       await eventually(
         "its blocks are back",
@@ -278,10 +277,10 @@ export class BlockCluster {
         throw refusal ?? error;
       });
     }
-    await eventually("no pool is left", async () => {
-      for await (const _ of this.store.list("pool")) return undefined;
-      return true;
-    });
+    await eventually(
+      "no pool is left",
+      async () => (await listed(this.store, "pool")).length === 0 || undefined,
+    );
   }
 
   async close(): Promise<void> {
@@ -291,9 +290,8 @@ export class BlockCluster {
   }
 
   /** How a runtime calls for a new sandbox of the pod. */
-  sandbox({ namespace, name, uid }: PlainPod): Said {
-    const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
-    return { cid: `box-${++this.#count}`, args };
+  sandbox(pod: PlainPod): Said {
+    return { cid: `box-${++this.#count}`, args: argsOf(pod) };
   }
 
   #keep(box: Box): Box {

@@ -2,6 +2,7 @@
 // What must be so when everybody has gone.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Kind, Store } from "../../allocator/store/store.ts";
 import { eventually } from "../support/eventually.ts";
 import { run } from "../support/process.ts";
@@ -22,9 +23,7 @@ export async function leftovers(plane: ControlPlane): Promise<string[]> {
 }
 
 async function keysOf(store: Store, kind: Kind): Promise<string[]> {
-  const keys: string[] = [];
-  for await (const { key } of store.list(kind)) keys.push(`${kind} ${key}`);
-  return keys.sort();
+  return (await listed(store, kind)).map(({ key }) => `${kind} ${key}`).sort();
 }
 
 /** Waits until nothing else is left; gives the milliseconds that it took, or throws naming what is left. */

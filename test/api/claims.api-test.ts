@@ -16,7 +16,8 @@ import { FailingStore, type Failure } from "../support/failing-store.ts";
 import { addr, addrs, applicantOf, attachmentOf, granted, poolRecord } from "../support/fixtures.ts";
 import { SeededRandom } from "../support/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { ControllersCluster, NAMESPACE, SwitchedLeadership } from "./controllers-cluster.ts";
+import { ControllersCluster, NAMESPACE } from "./controllers-cluster.ts";
+import { SwitchedLeadership } from "./replica-deps.ts";
 
 const FREE = { fenced: false, holdExpired: true };
 

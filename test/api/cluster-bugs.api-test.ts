@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
-import { type Clock, noopLogger } from "../../allocator/base/ports.ts";
+import { noopLogger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
@@ -17,11 +17,11 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { PODS } from "../../kube/api/resource.ts";
-import { createClock } from "../../system/clock.ts";
 import { startBinder } from "../../webhook/controllers/binding/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { addrs, DB_POOL, granted, podFactsOf, poolRecord, refusalOf } from "../support/fixtures.ts";
 import { hostDeps } from "../support/host-deps.ts";
+import { LeapingClock } from "../support/leaping-clock.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { openStore } from "./open-store.ts";
@@ -34,14 +34,11 @@ const KINDS: readonly Kind[] = ["pool", "claim", "reservation"];
 /** Of those that only who asks for them by name gets. */
 const ADDRESS = "10.20.0.50";
 
-/** Wall clock of so much later. */
-function ahead(ms: number): Clock {
-  const clock = createClock();
-  return {
-    now: () => clock.now() + ms,
-    monotonic: () => clock.monotonic() + ms,
-    sleep: (time, signal) => clock.sleep(time, signal),
-  };
+/** The time of so much later. */
+function ahead(ms: number): LeapingClock {
+  const clock = new LeapingClock();
+  clock.skip(ms);
+  return clock;
 }
 
 function requestOf(
@@ -234,15 +231,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     /** What a garbage collector does in that time, a look each minute. */
     async function collectFor(context: Context, ms: number): Promise<void> {
-      let later = 0;
-      const host = createClock();
-      const clock: Clock = {
-        now: () => host.now() + later,
-        monotonic: () => host.monotonic() + later,
-        sleep: (ms, signal) => host.sleep(ms, signal),
-      };
+      const clock = new LeapingClock();
       const collector = new GarbageCollector({ ...context, clock }, ALL_THERE);
-      for (; later <= ms; later += 60_000) await collector.pass();
+      for (let later = 0; later <= ms; later += 60_000) {
+        await collector.pass();
+        clock.skip(60_000);
+      }
     }
 
     /** Whose the addresses are that were taken when the API server died. */

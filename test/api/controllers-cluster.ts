@@ -3,15 +3,13 @@
 
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
-import { isRefusal } from "../../allocator/base/errors.ts";
-import { type Clock, noopMetrics } from "../../allocator/base/ports.ts";
+import { noopMetrics } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { audit } from "../../allocator/gc/audit.ts";
 import type { Finding } from "../../allocator/gc/finding.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { type GcLoop, startGcLoop } from "../../allocator/gc/gc-loop.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { parsePool } from "../../allocator/pool/pool.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
@@ -24,15 +22,17 @@ import {
   STATEFULSETS,
 } from "../../kube/api/resource.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
-import { createClock } from "../../system/clock.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
 import { type Condition, conditionsOf } from "../../webhook/controllers/conditions.ts";
-import type { ControllerDeps, Leadership } from "../../webhook/controllers/controller.ts";
+import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
+import { auditWorld } from "../support/assert-audit.ts";
 import { eventually } from "../support/eventually.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { ForwardClock } from "./forward-clock.ts";
 import type { ControlPlane } from "./plane.ts";
 import { controllerDeps, Notices, openTestReplica } from "./replica-deps.ts";
+import { workloadSpec } from "./replica-objects.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
 export const NAMESPACE = "shop";
@@ -47,26 +47,6 @@ export interface SetSpec {
   readonly annotations: Readonly<Record<string, string>>;
   /** OpenKruise's. */
   readonly reserveOrdinals?: readonly (number | string)[];
-}
-
-/** A leadership that can be given and taken. */
-export class SwitchedLeadership implements Leadership {
-  #leads = false;
-  readonly #handlers = new Set<() => void>();
-
-  leads(): boolean {
-    return this.#leads;
-  }
-
-  onGain(handler: () => void): () => void {
-    this.#handlers.add(handler);
-    return () => this.#handlers.delete(handler);
-  }
-
-  set(leads: boolean): void {
-    this.#leads = leads;
-    if (leads) for (const handler of this.#handlers) handler();
-  }
 }
 
 /** A control plane with Berth's kinds, and one replica's view of it. */
@@ -137,26 +117,19 @@ export class ControllersCluster {
 
   /** What a garbage collector does whose wall clock is so much ahead. */
   async collectAt(aheadMs: number, passes = 1): Promise<void> {
-    let ahead = aheadMs;
-    const host = createClock();
-    const clock: Clock = {
-      now: () => host.now() + ahead,
-      monotonic: () => host.monotonic(),
-      sleep: (ms, signal) => host.sleep(ms, signal),
-    };
+    const clock = new ForwardClock();
+    clock.forward(aheadMs);
     await this.caughtUp();
     const collector = new GarbageCollector({ ...this.context, clock }, this.replica.inventory.live);
     for (let pass = 0; pass < passes; pass++) {
       await collector.pass();
-      ahead += 31_000;
+      clock.forward(31_000);
     }
     await this.caughtUp();
   }
 
   async all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
-    const found: Stored<K>[] = [];
-    for await (const stored of this.store.list(kind)) found.push(stored);
-    return found;
+    return await listed(this.store, kind);
   }
 
   /** Waits until the view shows what the store has. */
@@ -173,29 +146,12 @@ export class ControllersCluster {
     });
   }
 
-  async #audit(): Promise<Finding[]> {
-    const [pools, claims, reservations] = [
-      await this.all("pool"),
-      await this.all("claim"),
-      await this.all("reservation"),
-    ];
-    return audit({
-      pools: pools.flatMap(({ record }) => {
-        const pool = parsePool(record);
-        return isRefusal(pool) ? [] : [pool];
-      }),
-      claims: claims.map(({ record }) => record),
-      reservations: reservations.map(({ record }) => record),
-      attachments: [],
-    });
-  }
-
   /** No invariant is broken, and in a moment nothing is left over either. */
   async sound(): Promise<void> {
     let findings: Finding[] = [];
     try {
       await eventually("nothing is found", async () => {
-        findings = await this.#audit();
+        findings = await auditWorld(this);
         const defect = findings.some(({ severity }) => severity === "defect");
         return defect || findings.length === 0 ? true : undefined;
       });
@@ -274,13 +230,8 @@ export class ControllersCluster {
 
   async applySet(name: string, set: SetSpec, resource = STATEFULSETS): Promise<void> {
     const { replicas, start, annotations, reserveOrdinals } = set;
-    const labels = { app: name };
-    const template = {
-      metadata: { labels, annotations },
-      spec: { containers: [{ name: "main", image: "registry.example/app:1" }] },
-    };
     const spec = {
-      ...{ serviceName: name, selector: { matchLabels: labels }, replicas, template },
+      ...{ serviceName: name, ...workloadSpec(name, { replicas, annotations }) },
       ...(start === undefined ? {} : { ordinals: { start } }),
       ...(reserveOrdinals === undefined ? {} : { reserveOrdinals }),
     };
@@ -293,10 +244,6 @@ export class ControllersCluster {
 
   async deleteSet(name: string): Promise<void> {
     await this.delete(STATEFULSETS, name);
-  }
-
-  async patchSet(name: string, body: Json): Promise<void> {
-    await this.patch(STATEFULSETS, name, body);
   }
 
   async patch(resource: Resource, name: string, body: Json): Promise<void> {

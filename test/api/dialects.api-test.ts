@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { FOREIGN_ROWS } from "../../allocator/manifest/foreign-requests.ts";
 import { isIn } from "../../allocator/planning/pool-sources.ts";
 import { PODS, POOLS } from "../../kube/api/resource.ts";
+import { argsOf } from "../cni/caller.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { DIALECT_CASES, DIALECT_POOLS, type DialectCase } from "../support/dialect-cases.ts";
 import { addr, parsed, poolRecord } from "../support/fixtures.ts";
@@ -88,7 +89,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       it(`is what the ADD answers: ${one.key} on a ${one.place}`, async () => {
         const namespace = `dialect-${n}`;
         const { name, uid } = await podFor(one, namespace);
-        const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
+        const args = argsOf({ namespace, name, uid });
         const reported = toldMac(one, args);
         const said = { cid: `c${n}`, args: reported, ifname: one.interface ?? "eth0" };
         if (one.mac !== undefined)

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { CLAIMS, PODS, POOLS } from "../../kube/api/resource.ts";
-import type { Said } from "../cni/caller.ts";
+import { argsOf, type Said } from "../cni/caller.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { eventually } from "../support/eventually.ts";
 import { addr } from "../support/fixtures.ts";
@@ -75,7 +75,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       readonly on: (ifname: string) => Said;
     }
     const sandboxOf = (at: string, name: string, uid: string, cid: string): Running => {
-      const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
+      const args = argsOf({ namespace, name, uid });
       return { node: cluster.node(at), on: (ifname) => ({ cid, args, ifname }) };
     };
     /** What each interface is given. */

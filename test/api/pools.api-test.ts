@@ -16,7 +16,8 @@ import { startPools } from "../../webhook/controllers/pools/controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { applicantOf, granted, refusalOf } from "../support/fixtures.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { ControllersCluster, SwitchedLeadership } from "./controllers-cluster.ts";
+import { ControllersCluster } from "./controllers-cluster.ts";
+import { SwitchedLeadership } from "./replica-deps.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

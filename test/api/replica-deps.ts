@@ -3,7 +3,7 @@ import { noopMetrics } from "../../allocator/base/ports.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import { type CachesOptions, type ClusterCaches, openCaches } from "../../webhook/cluster-state/caches.ts";
-import type { ControllerDeps } from "../../webhook/controllers/controller.ts";
+import type { ControllerDeps, Leadership } from "../../webhook/controllers/controller.ts";
 import type { LeaderElection } from "../../webhook/controllers/leadership.ts";
 import { hostDeps } from "../support/host-deps.ts";
 
@@ -31,6 +31,26 @@ export function steadyLeadership(claimRefs = true): LeaderElection {
       return () => {};
     },
   };
+}
+
+/** A leadership that can be given and taken. */
+export class SwitchedLeadership implements Leadership {
+  #leads = false;
+  readonly #handlers = new Set<() => void>();
+
+  leads(): boolean {
+    return this.#leads;
+  }
+
+  onGain(handler: () => void): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  set(leads: boolean): void {
+    this.#leads = leads;
+    if (leads) for (const handler of this.#handlers) handler();
+  }
 }
 
 /** Keeps what was recorded. */

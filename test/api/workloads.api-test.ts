@@ -7,14 +7,15 @@ import { type BindingEvidence, bind } from "../../allocator/lifecycle/bind.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { reserve } from "../../allocator/lifecycle/reserve.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import type { Resource } from "../../kube/api/resource.ts";
+import { type Resource, STATEFULSETS } from "../../kube/api/resource.ts";
 import { startWorkloads } from "../../webhook/controllers/statefulset-controller.ts";
 import { eventually } from "../support/eventually.ts";
 import { FailingStore, type Failure } from "../support/failing-store.ts";
 import { applicantOf, attachmentOf, claimRecord, granted, poolRecord } from "../support/fixtures.ts";
 import { SeededRandom } from "../support/random.ts";
 import { havePartsOrSkip } from "./binaries.ts";
-import { ControllersCluster, SwitchedLeadership } from "./controllers-cluster.ts";
+import { ControllersCluster } from "./controllers-cluster.ts";
+import { SwitchedLeadership } from "./replica-deps.ts";
 import { installKruise } from "./replica-kruise.ts";
 import { readBack, requestCounts } from "./request-counts.ts";
 
@@ -81,7 +82,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const before = await calls();
       cluster.clock.skip(600_000); // pods that wait for their turn are no reason to touch their claims
       cluster.start(startWorkloads, { context: { ...cluster.context, clock: cluster.clock } });
-      await cluster.patchSet("calm", { spec: { template: { metadata: { labels: { version: "2" } } } } });
+      await cluster.patch(STATEFULSETS, "calm", {
+        spec: { template: { metadata: { labels: { version: "2" } } } },
+      });
       // another one that is looked at afterwards
       await cluster.applySet("marker", { replicas: 1, annotations: { [IPS]: "10.20.1.30" } });
       await eventually("the marker's claim", () => cluster.replica.cache.claim("shop/marker-0"));
@@ -172,7 +175,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.applySet("moves", { replicas: 2, annotations: { [IPS]: "10.20.4.1;10.20.4.2" } });
       await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });
       const annotations = { [IPS]: "10.20.4.1;10.20.4.9", "berth.dev/when-deleted": "Retain" };
-      await cluster.patchSet("moves", { spec: { template: { metadata: { annotations } } } });
+      await cluster.patch(STATEFULSETS, "moves", { spec: { template: { metadata: { annotations } } } });
       const whenDeleted = async () => (await cluster.claim("moves-0"))?.record.retention.whenDeleted;
       await eventually("the retention", async () => ((await whenDeleted()) === "Retain" ? true : undefined));
       await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });

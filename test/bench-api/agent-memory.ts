@@ -15,7 +15,7 @@ import { make, makePod } from "../api/replica-objects.ts";
 import { PodProcess, type Program } from "../api/scale-process.ts";
 import type { Figure } from "../bench/figure.ts";
 import { residentOf } from "../bench/running-stack.ts";
-import { Caller, type Said } from "../cni/caller.ts";
+import { argsOf, Caller, type Said } from "../cni/caller.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { chartProgram } from "../support/chart-program.ts";
 import { type AgentLook, reportAgentMemory } from "./agent-memory-report.ts";
@@ -67,8 +67,7 @@ async function fill(api: Connection, count: number): Promise<readonly Said[]> {
   for (let n = 0; n < count; n++) {
     const name = `plain-${n}`;
     const { metadata } = await makePod(api, { namespace: SHOP, name }, { node: NODE });
-    const pod = `K8S_POD_NAMESPACE=${SHOP};K8S_POD_NAME=${name};K8S_POD_UID=${metadata.uid}`;
-    made.push({ cid: name, args: `IgnoreUnknown=1;${pod}` });
+    made.push({ cid: name, args: argsOf({ namespace: SHOP, name, uid: metadata.uid }) });
   }
   return made;
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import { sizeOf } from "../../allocator/ip/ip-range.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import { Client } from "../../kube/api/client.ts";
 import { NODES, PODS, POOLS } from "../../kube/api/resource.ts";
 import { accountConfig, installAccounts } from "../api/accounts.ts";
@@ -17,6 +18,7 @@ import { buildDriver, byTag, drive } from "../bench/driver.ts";
 import type { Figure } from "../bench/figure.ts";
 import { residentOf } from "../bench/running-stack.ts";
 import { Network, type Sandbox } from "../bench/sandboxes.ts";
+import { argsOf } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import { type AddsMeasured, type AgentMemory, reportAgents } from "./agents-report.ts";
 import type { ApiSetup } from "./api-setup.ts";
@@ -87,10 +89,8 @@ class Bench {
   /** The agent gives from its memory, so what it is asked for must be there. */
   async untilBound(count: number): Promise<void> {
     await eventually("all claims are bound", async () => {
-      let bound = 0;
-      for await (const { record } of this.cluster.store.list("claim"))
-        if (record.binding?.node === NODE) bound++;
-      return bound === count || undefined;
+      const claims = await listed(this.cluster.store, "claim");
+      return claims.filter(({ record }) => record.binding?.node === NODE).length === count || undefined;
     });
     await pause(HEARD_MS);
   }
@@ -189,8 +189,7 @@ async function plainPods(api: Parameters<typeof makePod>[0]) {
   for (let n = 0; n < SERVED; n++) {
     const name = `plain-${n}`;
     const { metadata } = await makePod(api, { namespace: SHOP, name }, { node: NODE });
-    const pod = `K8S_POD_NAMESPACE=${SHOP};K8S_POD_NAME=${name};K8S_POD_UID=${metadata.uid}`;
-    made.push({ cid: name, args: `IgnoreUnknown=1;${pod}` });
+    made.push({ cid: name, args: argsOf({ namespace: SHOP, name, uid: metadata.uid }) });
   }
   return made;
 }

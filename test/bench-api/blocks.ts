@@ -8,6 +8,7 @@ import { RecordCache } from "../../allocator/cache/cache.ts";
 import { parseCidr } from "../../allocator/ip/address.ts";
 import { fullInterval } from "../../allocator/ip/ip-range.ts";
 import { blocksAhead } from "../../allocator/pool/blocks.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Store, Stored } from "../../allocator/store/store.ts";
 import { syncRecords } from "../../webhook/cluster-state/record-cache.ts";
 import { type Calls, callsBetween, callsSoFar } from "../api/chaos-calls.ts";
@@ -113,9 +114,7 @@ class Leader {
   }
 
   async blocks(): Promise<readonly Stored<"block">[]> {
-    const found: Stored<"block">[] = [];
-    for await (const block of this.store.list("block")) found.push(block);
-    return found;
+    return await listed(this.store, "block");
   }
 
   /** Passes until so many blocks are there as is wanted; what it took, and what it cost. */

@@ -96,6 +96,16 @@ export class Caller {
   }
 }
 
+/** CNI_ARGS as a container runtime writes them for a pod. */
+export function argsOf(pod: {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}): string {
+  const { namespace, name, uid } = pod;
+  return `IgnoreUnknown=1;K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
+}
+
 export function addressesOf(run: Run): readonly string[] {
   assert.deepEqual([run.rc, run.stderr], [0, ""], run.stdout);
   const { ips = [] }: { readonly ips?: readonly { readonly address: string }[] } = JSON.parse(run.stdout);

@@ -3,6 +3,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { noopLogger } from "../../allocator/base/ports.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import { startStack } from "../../cli/embedded/stack.ts";
 import { createRandom } from "../../system/random.ts";
 import { ApiServer } from "../support/api-server.ts";
@@ -115,11 +116,9 @@ export class Campaign {
     });
     await clock.leap(240_000);
     await last.close();
-    const claims = await this.stack.read(async ({ store }) => {
-      const texts: string[] = [];
-      for await (const { record } of store.list("claim")) texts.push(JSON.stringify(record));
-      return texts;
-    });
+    const claims = await this.stack.read(async ({ store }) =>
+      (await listed(store, "claim")).map(({ record }) => JSON.stringify(record)),
+    );
     const holders = Object.keys(await this.stack.holders());
     const attached = await this.stack.attachedContainers();
     return { claims, holders, attached, findings: await this.stack.findings() };

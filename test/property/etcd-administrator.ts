@@ -3,6 +3,7 @@ import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { release } from "../../allocator/lifecycle/release.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import { EtcdClient } from "../../allocator/store/etcd/client.ts";
 import { HostRegistry } from "../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../allocator/store/etcd/store.ts";
@@ -48,9 +49,7 @@ export class EtcdAdministrator {
   }
 
   async all<K extends Kind>(kind: K): Promise<readonly Stored<K>[]> {
-    const found: Stored<K>[] = [];
-    for await (const stored of this.#store.list(kind)) found.push(stored);
-    return found;
+    return await listed(this.#store, kind);
   }
 
   /** As `berthctl fence --yes`: false where the host is alive. */

@@ -9,7 +9,7 @@ import type { World } from "./world.ts";
 
 /** What `audit` finds in the store and in these live attachments. */
 export async function auditWorld(
-  world: World,
+  world: Pick<World, "all">,
   attachments: readonly AuditedAttachment[] = [],
 ): Promise<Finding[]> {
   const pools = await world.all("pool");

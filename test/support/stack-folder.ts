@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import { type EmbeddedBackend, withEmbeddedBackend } from "../../cli/backend/embedded-backend.ts";
 import { run as runBerthctl } from "../../cli/run.ts";
 import type { CommandContext } from "../../cli/terminal/command.ts";
@@ -89,22 +90,18 @@ export abstract class StackFolder {
   /** Addresses that are taken -> namespace/name of the claim. Those that cool down are not in it. */
   async holders(): Promise<Readonly<Record<string, string>>> {
     return await this.read(async ({ store }) => {
-      const holders: Record<string, string> = {};
-      for await (const { record } of store.list("reservation")) {
-        if (record.releasedAt === undefined) holders[record.address] = claimKey(record.claim);
-      }
-      return holders;
+      const taken = (await listed(store, "reservation")).filter(
+        ({ record }) => record.releasedAt === undefined,
+      );
+      return Object.fromEntries(taken.map(({ record }) => [record.address, claimKey(record.claim)]));
     });
   }
 
   /** Addresses of all claims of a namespace: name -> addresses. */
   async claims(namespace: string): Promise<Readonly<Record<string, string>>> {
     return await this.read(async ({ store }) => {
-      const claims: Record<string, string> = {};
-      for await (const { record } of store.list("claim")) {
-        if (record.namespace === namespace) claims[record.name] = record.addresses.join(",");
-      }
-      return claims;
+      const own = (await listed(store, "claim")).filter(({ record }) => record.namespace === namespace);
+      return Object.fromEntries(own.map(({ record }) => [record.name, record.addresses.join(",")]));
     });
   }
 
@@ -121,9 +118,7 @@ export abstract class StackFolder {
   async dump(): Promise<string> {
     return await this.read(async ({ store, admitted: objects, attachments }) => {
       const kept: unknown[] = [...attachments()];
-      for (const kind of ["pool", "claim", "reservation"] as const) {
-        for await (const stored of store.list(kind)) kept.push(stored);
-      }
+      for (const kind of ["pool", "claim", "reservation"] as const) kept.push(...(await listed(store, kind)));
       for (const kind of ["Namespace", "Pod", "StatefulSet", "Deployment"])
         kept.push(await objects.objects(kind));
       return JSON.stringify(kept, (_, value) => (typeof value === "bigint" ? String(value) : value), 1);

@@ -9,6 +9,7 @@ import { syncCache } from "../../allocator/cache/sync.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
@@ -77,9 +78,7 @@ export class World {
   }
 
   async all<K extends Kind>(kind: K): Promise<Stored<K>[]> {
-    const found: Stored<K>[] = [];
-    for await (const stored of this.realStore.list(kind)) found.push(stored);
-    return found;
+    return await listed(this.realStore, kind);
   }
 
   /** Claims by key with their addresses, for comparing states. */
