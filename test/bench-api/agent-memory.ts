@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an agent takes of a node, by how its program is made and how Node.js is told to run it: each time the same agent,
 // which takes itself for a pod, serves 100 pods of its node out of blocks, and is looked at.
-import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { NODES, POOLS } from "../../kube/api/resource.ts";
+import { NODES } from "../../kube/api/resource.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { type OwnControlPlane, startControlPlane } from "../api/harness.ts";
-import { openStore } from "../api/open-store.ts";
 import { WEBHOOK_USER } from "../api/plane.ts";
-import { make, makePod } from "../api/replica-objects.ts";
+import { make } from "../api/replica-objects.ts";
 import { PodProcess, type Program } from "../api/scale-process.ts";
 import type { Figure } from "../bench/figure.ts";
 import { residentOf } from "../bench/running-stack.ts";
-import { argsOf, Caller, type Said } from "../cni/caller.ts";
+import { Caller, type Said } from "../cni/caller.ts";
 import { buildPlugin } from "../cni/plugin.ts";
 import { chartProgram } from "../support/chart-program.ts";
+import { processorTimeOf } from "../support/processor.ts";
 import { type AgentLook, reportAgentMemory } from "./agent-memory-report.ts";
 import { agentPrograms, type Form } from "./agent-programs.ts";
 import type { ApiSetup } from "./api-setup.ts";
+import { fillNode, NODE, SHOP } from "./filled-node.ts";
 
-const NODE = "n1";
-const SHOP = "shop";
-const DYNAMIC = { ranges: [{ cidr: "10.48.0.0/16" }], blockSize: { ipv4: 26 }, default: true };
 const FULL = { rounds: 5, pods: 100, settleMs: 1_500 };
 const QUICK = { rounds: 1, pods: 10, settleMs: 200 };
 const STARTED_MS = 60_000;
 /** Between two looks whether it is ready. */
 const LOOK_MS = 5;
-/** The kernel counts a process's time in hundredths of a second. */
-const TICK_MS = 10;
 
 export async function measureAgentMemory(setup: ApiSetup): Promise<Figure> {
   const size = setup.quick ? QUICK : FULL;
@@ -56,20 +51,7 @@ async function fill(api: Connection, count: number): Promise<readonly Said[]> {
   await installDefinitions(api);
   await makeNamespaces(api, [SHOP]);
   await make(api, NODES, { name: NODE }, {});
-  await make(api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
-  const store = openStore(api);
-  const nodeUID = (await new Client(api, NODES).get({ name: NODE }))?.metadata.uid ?? "";
-  for (const n of [1, 2, 3, 4]) {
-    const cidr = `10.48.${n}.0/26`;
-    await store.create("block", { cidr, pool: "dynamic", node: NODE, nodeUID, holes: [], granted: true });
-  }
-  const made: Said[] = [];
-  for (let n = 0; n < count; n++) {
-    const name = `plain-${n}`;
-    const { metadata } = await makePod(api, { namespace: SHOP, name }, { node: NODE });
-    made.push({ cid: name, args: argsOf({ namespace: SHOP, name, uid: metadata.uid }) });
-  }
-  return made;
+  return await fillNode(api, count);
 }
 
 async function look(of: {
@@ -91,7 +73,7 @@ async function look(of: {
   const agent = PodProcess.start({ plane, user: WEBHOOK_USER.name, folder, env, program });
   try {
     await untilReady(agent);
-    const [readyMs, startMs] = [performance.now() - began, processorMs(agent.pid)];
+    const [readyMs, startMs] = [performance.now() - began, processorTimeOf(agent.pid)];
     await pause(settleMs);
     const atRest = residentOf(agent.pid);
     if (form.isFloor) return { readyMs, startMs, atRest };
@@ -99,7 +81,7 @@ async function look(of: {
     runtime.ipam = {};
     for (const one of sandboxes) await runtime.add(one);
     for (const one of sandboxes) await runtime.del(one);
-    const podMs = (processorMs(agent.pid) - startMs) / sandboxes.length;
+    const podMs = (processorTimeOf(agent.pid) - startMs) / sandboxes.length;
     await pause(settleMs);
     return { readyMs, startMs, atRest, podMs, afterWork: residentOf(agent.pid) };
   } finally {
@@ -117,10 +99,4 @@ async function untilReady(agent: PodProcess): Promise<void> {
     if (status === 200) return;
   }
   throw new Error(`the agent was not ready within ${STARTED_MS} ms\n${agent.log}`);
-}
-
-/** Of all its threads since it began. */
-function processorMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }

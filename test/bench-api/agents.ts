@@ -4,35 +4,27 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import { sizeOf } from "../../allocator/ip/ip-range.ts";
 import { listed } from "../../allocator/store/contract/subject.ts";
-import { Client } from "../../kube/api/client.ts";
-import { NODES, PODS, POOLS } from "../../kube/api/resource.ts";
+import { PODS, POOLS } from "../../kube/api/resource.ts";
 import { accountConfig, installAccounts } from "../api/accounts.ts";
 import { AgentNode } from "../api/agent-node.ts";
 import { BlockCluster, SHOP } from "../api/block-cluster.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { startControlPlane } from "../api/harness.ts";
-import { openStore } from "../api/open-store.ts";
 import { forceDelete, make, makePod } from "../api/replica-objects.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
 import { buildDriver, byTag, drive } from "../bench/driver.ts";
 import type { Figure } from "../bench/figure.ts";
 import { residentOf } from "../bench/running-stack.ts";
 import { Network, type Sandbox } from "../bench/sandboxes.ts";
-import { argsOf } from "../cni/caller.ts";
 import { eventually } from "../support/eventually.ts";
 import { type AddsMeasured, type AgentMemory, reportAgents } from "./agents-report.ts";
 import type { ApiSetup } from "./api-setup.ts";
+import { DYNAMIC, fillNode, NODE } from "./filled-node.ts";
 
 const FULL = { pairs: 300, atOnce: 110, nodes: 1_000, blocks: 5_000, claims: 20_000, settleMs: 10_000 };
 const QUICK = { pairs: 20, atOnce: 20, nodes: 40, blocks: 200, claims: 400, settleMs: 1_000 };
-const DYNAMIC = {
-  ranges: [{ cidr: "10.48.0.0/16" }],
-  blockSize: { ipv4: 26 },
-  default: true,
-  cooldown: "1s",
-};
-const FIXED = { ranges: [{ cidr: "10.49.0.0/20" }], cooldown: "1s" };
-const NODE = "n1";
+const QUICKLY = { cooldown: "1s" };
+const FIXED = { ranges: [{ cidr: "10.49.0.0/20" }], ...QUICKLY };
 /** In the agent whose memory is looked at. */
 const SERVED = 100;
 
@@ -109,7 +101,7 @@ async function measureAdds(setup: ApiSetup, { pairs, atOnce }: Size): Promise<Ad
   // not one as tests share, which has one processor and keeps what accounts ask
   const cluster = await BlockCluster.open(1, await startControlPlane({ durable: true }));
   setup.defer(() => cluster.close());
-  await make(cluster.api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
+  await make(cluster.api, POOLS, { name: "dynamic" }, { spec: { ...DYNAMIC, ...QUICKLY } });
   await make(cluster.api, POOLS, { name: "fixed" }, { spec: FIXED });
   const bench = new Bench(cluster, await buildDriver(), new Network(setup.room()));
   const times = await inPairs(setup, bench, pairs);
@@ -159,14 +151,7 @@ async function measureMemory(setup: ApiSetup, size: Size): Promise<readonly Agen
   await installAccounts(api);
   const node = await AgentNode.make(NODE, await accountConfig(plane, "berth-agent", NODE));
   setup.defer(() => node.remove());
-  await make(api, POOLS, { name: "dynamic" }, { spec: DYNAMIC });
-  const store = openStore(api);
-  const nodeUID = (await new Client(api, NODES).get({ name: NODE }))?.metadata.uid ?? "";
-  for (const n of [1, 2, 3, 4]) {
-    const block = { cidr: `10.48.${n}.0/26`, pool: "dynamic", node: NODE, nodeUID, holes: [], granted: true };
-    await store.create("block", block);
-  }
-  const sandboxes = await plainPods(api);
+  const sandboxes = await fillNode(api, SERVED, QUICKLY);
   const look = async (name: string): Promise<AgentMemory> => {
     await node.start();
     for (const one of sandboxes) await node.runtime.add(one);
@@ -182,14 +167,4 @@ async function measureMemory(setup: ApiSetup, size: Size): Promise<readonly Agen
   setup.say(`${nodes} nodes, ${blocks} blocks, ${claims} claims`);
   await fill(api, plane.etcdUrl, { claims, pods: claims, nodes, blocks });
   return [small, await look(`${nodes} nodes, ${blocks} blocks, ${claims} claims and pods`)];
-}
-
-async function plainPods(api: Parameters<typeof makePod>[0]) {
-  const made: { readonly cid: string; readonly args: string }[] = [];
-  for (let n = 0; n < SERVED; n++) {
-    const name = `plain-${n}`;
-    const { metadata } = await makePod(api, { namespace: SHOP, name }, { node: NODE });
-    made.push({ cid: name, args: argsOf({ namespace: SHOP, name, uid: metadata.uid }) });
-  }
-  return made;
 }

@@ -5,6 +5,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { installDefinitions, makeNamespaces } from "../api/crds.ts";
 import { type OwnControlPlane, startControlPlane } from "../api/harness.ts";
 import { API_SERVER_FLAGS, fill } from "../api/scale-load.ts";
+import { processorTimeOf } from "../support/processor.ts";
 import type { ApiSetup } from "./api-setup.ts";
 import { NAMESPACE } from "./contender.ts";
 import { makeList } from "./models.ts";
@@ -30,7 +31,7 @@ export async function openPlane(setup: ApiSetup, taken: number): Promise<Plane> 
   await fill(connection, control.etcdUrl, { claims: taken, pods: 0, nodes: 0 });
   await makeList(connection, Math.min(taken, MOST_LISTED));
   const pids = { apiServer: childOf("kube-apiserver", control), etcd: childOf("etcd", control) };
-  const cpu = () => ({ apiServer: cpuMs(pids.apiServer), etcd: cpuMs(pids.etcd) });
+  const cpu = () => ({ apiServer: processorTimeOf(pids.apiServer), etcd: processorTimeOf(pids.etcd) });
   return { control, connection, taken, cpu };
 }
 
@@ -55,13 +56,6 @@ function textOf(path: string): string {
   } catch {
     return "";
   }
-}
-
-/** Of user and system time; Linux counts them in hundredths of a second. */
-function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 /** Milliseconds that the disk takes to make 4 KiB at the end of a file durable, as etcd asks for with every write. */

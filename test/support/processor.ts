@@ -8,6 +8,13 @@ export function waitedOf(pid: number): number {
   return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
 }
 
+/** Milliseconds that all threads of a process ran since it began, in user and system mode; Linux counts them in hundredths of a second. */
+export function processorTimeOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 /** Of version 1, and of version 2: the folder, and the file that takes the largest share. The root of version 1 is no group. */
 const GROUPS = [
   { root: "/sys/fs/cgroup/cpu", file: "cpu.shares", most: 262_144 },
