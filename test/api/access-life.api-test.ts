@@ -247,7 +247,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         [],
       );
       const logs = [
-        ...replicas.all.map(({ process }) => process.tail(100_000)),
+        ...cluster.replicas.all.map(({ process }) => process.tail(100_000)),
         ...[...cluster.nodes.values()].map(({ log }) => log),
       ];
       for (const log of logs) {

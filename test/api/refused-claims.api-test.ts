@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
-import { CLAIMS, itemPath, NAMESPACES, POOLS, RESERVATIONS } from "../../kube/api/resource.ts";
+import { CLAIMS, itemPath, NAMESPACES, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
