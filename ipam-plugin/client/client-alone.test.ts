@@ -3,71 +3,20 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import {
-  chmod,
-  chown,
-  copyFile,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
-import type { Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { chmod, readdir, readFile, rename } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { afterEach, before, beforeEach, describe, it } from "node:test";
-import { noopLogger } from "../../allocator/base/ports.ts";
-import { replaySpool } from "../agent/background/spool.ts";
-import { type Call, encodeReply } from "../agent/rpc/frame.ts";
-import { AgentStandIn } from "./testing/agent-stand-in.ts";
-import {
-  BINARY,
-  buildClient,
-  type Finished,
-  follow,
-  runClient,
-  startClient,
-} from "./testing/client-process.ts";
+import { describe, it } from "node:test";
+import { encodeReply } from "../agent/rpc/frame.ts";
+import { ClientBench, errorOf, SILENCE } from "./testing/client-bench.ts";
+import { BINARY, follow, runClient, startClient } from "./testing/client-process.ts";
 
-const SILENCE: Finished = { exit: 0, stdout: "", stderr: "" };
 const NOBODY = 65_534;
 const IF_ROOT = { skip: process.getuid?.() === 0 ? false : "becoming another user needs root" };
-/** go-cni and multus take an error with one of these for a DEL that has succeeded. */
-const FORBIDDEN = /not found|no such file or directory/i;
 
 describe("CNI binary without a proper agent", () => {
-  let folder: string;
-  let path: string;
-  let agent: AgentStandIn;
-  before(buildClient);
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "berth-alone-"));
-    path = join(folder, "agent.sock");
-    agent = new AgentStandIn();
-  });
-  afterEach(async () => {
-    await agent.end();
-    await rm(folder, { recursive: true, force: true });
-  });
+  const bench = new ClientBench();
+  const { env, misbehave } = bench;
 
-  function env(command: string, more: Record<string, string> = {}): Record<string, string> {
-    return { CNI_COMMAND: command, CNI_CONTAINERID: "c1", CNI_IFNAME: "eth0", BERTH_SOCKET: path, ...more };
-  }
-  /** An agent that does the same to everybody who comes. */
-  const misbehave = (act: (socket: Socket) => void) => agent.listen(path, act);
-  const spool = () => join(folder, "spool");
-  function errorOf(finished: Finished): { code: number; msg: string } {
-    assert.equal(finished.exit, 1);
-    assert.equal(finished.stderr, "");
-    assert.doesNotMatch(finished.stdout, FORBIDDEN);
-    const { cniVersion, code, msg, ...rest } = JSON.parse(finished.stdout);
-    assert.deepEqual([cniVersion, rest], ["1.1.0", {}]);
-    return { code, msg };
-  }
   /** What each verb does when it gets no answer for this reason. An agent that is away is waited for by an ADD. */
   async function expectNoAnswer(reason: string, isAway = false, timeoutMs = 500): Promise<void> {
     const more = { BERTH_TIMEOUT_MS: String(timeoutMs) };
@@ -85,11 +34,11 @@ describe("CNI binary without a proper agent", () => {
       assert.deepEqual(errorOf(await runClient(env(command, more))), error);
     }
     assert.deepEqual(await runClient(env("DEL", more)), SILENCE);
-    assert.equal((await readdir(spool())).length, 1);
+    assert.equal((await readdir(bench.spool)).length, 1);
   }
 
   it("fails, or spools, when no agent has ever run", async () => {
-    await expectNoAnswer(`berth agent is not running (no socket at ${path})`, true);
+    await expectNoAnswer(`berth agent is not running (no socket at ${bench.path})`, true);
   });
 
   it("says what to do to who has named no socket", async (t) => {
@@ -103,10 +52,10 @@ describe("CNI binary without a proper agent", () => {
 
   it("fails, or spools, when nobody listens", async () => {
     await misbehave(() => {});
-    await rename(path, `${path}.moved`); // so that closing does not remove it
-    await agent.close();
-    await rename(`${path}.moved`, path);
-    await expectNoAnswer(`berth agent is not running (nobody listens at ${path})`, true);
+    await rename(bench.path, `${bench.path}.moved`); // so that closing does not remove it
+    await bench.agent.close();
+    await rename(`${bench.path}.moved`, bench.path);
+    await expectNoAnswer(`berth agent is not running (nobody listens at ${bench.path})`, true);
   });
 
   it("fails, or spools, when the agent closes early", async () => {
@@ -122,11 +71,13 @@ describe("CNI binary without a proper agent", () => {
   });
 
   it("fails, or spools, when another user listens, who gets no word of the call", IF_ROOT, async (t) => {
-    const heard = join(folder, "heard");
+    const heard = join(bench.folder, "heard");
     // by names within the folder: that user may not walk to it
-    const listen = `require("node:net").createServer((s) => s.on("data", () => require("node:fs").writeFileSync("heard", ""))).listen(${JSON.stringify(basename(path))}, () => console.log("listens"))`;
-    await chmod(folder, 0o777);
-    const other = spawn(process.execPath, ["-e", `process.setuid(${NOBODY}); ${listen}`], { cwd: folder });
+    const listen = `require("node:net").createServer((s) => s.on("data", () => require("node:fs").writeFileSync("heard", ""))).listen(${JSON.stringify(basename(bench.path))}, () => console.log("listens"))`;
+    await chmod(bench.folder, 0o777);
+    const other = spawn(process.execPath, ["-e", `process.setuid(${NOBODY}); ${listen}`], {
+      cwd: bench.folder,
+    });
     const ended = once(other, "exit");
     t.after(async () => {
       other.kill();
@@ -134,9 +85,9 @@ describe("CNI binary without a proper agent", () => {
     });
     const said = await Promise.race([once(other.stdout, "data"), ended]);
     assert.match(String(said), /listens/);
-    await chmod(folder, 0o755);
+    await chmod(bench.folder, 0o755);
     await expectNoAnswer(
-      `another user, who is not root, listens at ${path}; run berth's agent as root, or as the user that runs the plugin`,
+      `another user, who is not root, listens at ${bench.path}; run berth's agent as root, or as the user that runs the plugin`,
     );
     assert.equal(existsSync(heard), false);
   });
@@ -178,7 +129,7 @@ describe("CNI binary without a proper agent", () => {
 
   it("reads the answer of an agent that hangs up before it has read the request", async () => {
     await misbehave((socket) => socket.end(encodeReply({ exitStatus: 3, stdout: "busy", stderr: "" })));
-    agent.server?.on("connection", (socket) => socket.on("finish", () => socket.destroy()));
+    bench.agent.server?.on("connection", (socket) => socket.on("finish", () => socket.destroy()));
     const finished = await runClient(env("ADD"), Buffer.alloc(4_000_000));
     assert.deepEqual(finished, { exit: 3, stdout: "busy", stderr: "" });
   });
@@ -198,7 +149,9 @@ describe("CNI binary without a proper agent", () => {
       console.log("listening");
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000); // accepts nobody
     })`;
-    const stuck = spawn(process.execPath, ["-e", script, path], { stdio: ["ignore", "pipe", "inherit"] });
+    const stuck = spawn(process.execPath, ["-e", script, bench.path], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     await once(stuck.stdout, "data");
     const adds = await Promise.all(
       [1, 2, 3, 4].map(() => runClient(env("ADD", { BERTH_TIMEOUT_MS: "400" }))),
@@ -208,112 +161,6 @@ describe("CNI binary without a proper agent", () => {
     assert.deepEqual(adds.map(errorOf), Array(4).fill({ code: 11, msg }));
     stuck.kill("SIGKILL");
     await once(stuck, "exit");
-  });
-
-  it("spools a DEL so that the agent replays what the runtime asked", async () => {
-    const args = 'K8S_POD_NAME=a=b;"ü\n';
-    const earliest = process.hrtime.bigint();
-    assert.deepEqual(
-      await runClient(env("DEL", { CNI_ARGS: args, HOME: "/" }), '{"name":"n"}\0\xff'),
-      SILENCE,
-    );
-    const [name] = await readdir(spool());
-    assert.match(name ?? "", /^\d{20}-\d+-[0-9a-f-]{36}\.del$/);
-    assert.equal((await stat(spool())).mode & 0o777, 0o700);
-    assert.equal((await stat(join(spool(), name ?? ""))).mode & 0o777, 0o600);
-    const calls: Call[] = [];
-    const handle = async (call: Call) => {
-      calls.push(call);
-      return { exitStatus: 0, stdout: "", stderr: "" };
-    };
-    await replaySpool(spool(), handle, noopLogger);
-    const [call] = calls;
-    assert.ok(call !== undefined);
-    const { BERTH_SOCKET: _, ...sent } = env("DEL", { CNI_ARGS: args });
-    assert.deepEqual(Object.fromEntries(call.env), sent);
-    assert.equal(call.stdin.toString(), '{"name":"n"}\0\xff');
-    assert.ok(call.startNs > earliest && call.startNs < process.hrtime.bigint());
-  });
-
-  it("spools 100 DELs at once into folders that are not there yet", async () => {
-    path = join(folder, "run", "berth", "agent.sock");
-    const ids = Array.from({ length: 100 }, (_, i) => `c${i}`);
-    const finished = await Promise.all(ids.map((id) => runClient(env("DEL", { CNI_CONTAINERID: id }))));
-    assert.deepEqual(finished, Array(100).fill(SILENCE));
-    const seen: (string | undefined)[] = [];
-    const handle = async (call: Call) => {
-      seen.push(call.env.get("CNI_CONTAINERID"));
-      return { exitStatus: 0, stdout: "", stderr: "" };
-    };
-    const { released } = await replaySpool(join(folder, "run", "berth", "spool"), handle, noopLogger);
-    assert.deepEqual([...seen].sort(), ids.toSorted());
-    assert.deepEqual(released, released.toSorted());
-  });
-
-  it("refuses a DEL that names no attachment, in the agent's words", async () => {
-    const missing = (more: Record<string, string>) =>
-      runClient(env("DEL", { CNI_PATH: "/x", ...more })).then(errorOf);
-    const message = (names: string) => ({ code: 4, msg: `required env variables [${names}] missing` });
-    assert.deepEqual(await missing({ CNI_IFNAME: "" }), message("CNI_IFNAME"));
-    assert.deepEqual(await missing({ CNI_CONTAINERID: "" }), message("CNI_CONTAINERID"));
-    assert.deepEqual(
-      await missing({ CNI_IFNAME: "", CNI_CONTAINERID: "", CNI_PATH: "" }),
-      message("CNI_CONTAINERID,CNI_IFNAME,CNI_PATH"),
-    );
-    assert.deepEqual(await readdir(folder), []);
-  });
-
-  for (const [whose, spoil] of [
-    ["everybody may write to", () => chmod(spool(), 0o777)],
-    [
-      "a group may write to",
-      () => chown(spool(), process.getuid?.() ?? 0, NOBODY).then(() => chmod(spool(), 0o770)),
-    ],
-    ["is another user's", () => chown(spool(), NOBODY, NOBODY)],
-  ] as const) {
-    it(`spools no DEL into a folder that ${whose}`, IF_ROOT, async () => {
-      await mkdir(spool());
-      await spoil();
-      const { code, msg } = errorOf(await runClient(env("DEL")));
-      assert.equal(code, 5);
-      assert.match(msg, /cannot be spooled beside its socket: others may write to its folder$/);
-      assert.deepEqual(await readdir(spool()), []);
-    });
-  }
-
-  it(
-    "does nothing for whoever runs it as somebody else, whatever the environment says",
-    IF_ROOT,
-    async () => {
-      const copy = join(folder, "berth");
-      await copyFile(BINARY, copy);
-      await chown(copy, NOBODY, NOBODY);
-      await chmod(copy, 0o6755);
-      await chmod(folder, 0o755);
-      for (const command of ["ADD", "DEL", "STATUS"]) {
-        const finished = await follow(spawn(copy, { env: env(command) }), "{}").finished;
-        const { code, msg } = errorOf(finished);
-        assert.deepEqual([code, msg], [4, "berth must not be set-user-ID: chmod u-s,g-s it"]);
-      }
-      assert.ok(!existsSync(spool()));
-    },
-  );
-
-  it("fails a DEL that can be spooled nowhere", async () => {
-    await writeFile(spool(), "in the way");
-    assert.deepEqual(errorOf(await runClient(env("DEL"))), {
-      code: 5,
-      msg: `berth agent is not running (no socket at ${path}), and the release cannot be spooled beside its socket: a part of the path is no folder`,
-    });
-    const { code, msg } = errorOf(await runClient(env("DEL", { BERTH_SOCKET: "/proc/none/agent.sock" })));
-    assert.equal(code, 5);
-    assert.match(msg, /cannot be spooled beside its socket: /);
-    path = join(folder, "x".repeat(108));
-    await mkdir(join(folder, "other"));
-    assert.match(
-      errorOf(await runClient(env("ADD"))).msg,
-      /^berth agent cannot be reached \(longer than 107 bytes: /,
-    );
   });
 
   it("refuses what it cannot carry", async () => {

@@ -2,50 +2,22 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, before, beforeEach, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { type Call, CallDecoder, encodeReply } from "../agent/rpc/frame.ts";
-import { AgentStandIn } from "./testing/agent-stand-in.ts";
-import {
-  BINARY,
-  buildClient,
-  type Finished,
-  follow,
-  runClient,
-  startClient,
-} from "./testing/client-process.ts";
+import { ClientBench, errorOf, SILENCE } from "./testing/client-bench.ts";
+import { BINARY, type Finished, follow, runClient, startClient } from "./testing/client-process.ts";
 
 const RESULT: Finished = { exit: 0, stdout: "result", stderr: "" };
-const SILENCE: Finished = { exit: 0, stdout: "", stderr: "" };
 
 describe("CNI binary while one agent follows another", () => {
-  let folder: string;
-  let path: string;
-  let agent: AgentStandIn;
-  before(buildClient);
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), "berth-waits-"));
-    path = join(folder, "agent.sock");
-    agent = new AgentStandIn();
-  });
-  afterEach(async () => {
-    await agent.end();
-    await rm(folder, { recursive: true, force: true });
-  });
+  const bench = new ClientBench();
+  const { env, misbehave } = bench;
 
-  function env(command: string, more: Record<string, string> = {}): Record<string, string> {
-    return { CNI_COMMAND: command, CNI_CONTAINERID: "c1", CNI_IFNAME: "eth0", BERTH_SOCKET: path, ...more };
-  }
-  function errorOf({ exit, stdout }: Finished): { code: number; msg: string } {
-    assert.equal(exit, 1);
-    const { code, msg } = JSON.parse(stdout);
-    return { code, msg };
-  }
   /** An agent that answers, but for the first few, on whom it hangs up when it has their requests. */
   async function answer(calls: Call[], hangUps = 0): Promise<void> {
-    await agent.listen(path, (socket) => {
+    await misbehave((socket) => {
       const decoder = new CallDecoder();
       socket.on("data", (chunk: Buffer) => {
         const decoded = calls.length > hangUps ? undefined : decoder.push(chunk);
@@ -58,12 +30,12 @@ describe("CNI binary while one agent follows another", () => {
   }
   /** An agent that ends with the first who comes. */
   async function endWithTheFirst(): Promise<void> {
-    await agent.listen(path, (socket) => socket.destroy());
+    await misbehave((socket) => socket.destroy());
   }
   async function ended(): Promise<void> {
-    assert.ok(agent.server !== undefined);
-    await once(agent.server, "connection");
-    await agent.close();
+    assert.ok(bench.agent.server !== undefined);
+    await once(bench.agent.server, "connection");
+    await bench.agent.close();
   }
 
   it("waits with an ADD for an agent that is away, and asks as of its own start", async () => {
@@ -71,7 +43,7 @@ describe("CNI binary while one agent follows another", () => {
     const add = startClient(env("ADD"), "later");
     await ended();
     const status = errorOf(await runClient(env("STATUS")));
-    assert.deepEqual(status, { code: 50, msg: `berth agent is not running (no socket at ${path})` });
+    assert.deepEqual(status, { code: 50, msg: `berth agent is not running (no socket at ${bench.path})` });
     const before = process.hrtime.bigint();
     const calls: Call[] = [];
     await answer(calls);
@@ -96,13 +68,13 @@ describe("CNI binary while one agent follows another", () => {
     await answer(calls, 2);
     assert.deepEqual(await runClient(env("DEL")), SILENCE);
     assert.equal(calls.length, 1);
-    assert.equal((await readdir(join(folder, "spool"))).length, 1);
+    assert.equal((await readdir(join(bench.folder, "spool"))).length, 1);
   });
 
   it("does not wait for long where no agent can have been", async () => {
-    path = join(folder, "elsewhere", "agent.sock");
+    bench.path = join(bench.folder, "elsewhere", "agent.sock");
     const { code, msg } = errorOf(await runClient(env("ADD", { BERTH_TIMEOUT_MS: "500" })));
-    const why = `berth agent is not running (no socket at ${path})`;
+    const why = `berth agent is not running (no socket at ${bench.path})`;
     // where it was 33 ms old when it had looked for the first time, it does not look again
     const all = ["", ", tried for 33 ms"].map(
       (tried) => `${why}${tried}; kubelet tries again by itself, another runtime is to be asked again`,
