@@ -132,3 +132,13 @@ async function live(stack: ChildStack, api: ApiServer, i: number): Promise<reado
   await new Runtime({ socket: stack.socket, network: networkOf() }).attach(sandbox);
   return [admitted, { pod: name, address, sandbox, logLength: logLength() }];
 }
+
+/** Why a stack does not start on what is there. */
+export async function whyNot(stack: ChildStack): Promise<string> {
+  const started = await stack.start().then(
+    () => "it started",
+    (error: Error) => error.message,
+  );
+  await stack.kill9();
+  return started;
+}
