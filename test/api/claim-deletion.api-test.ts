@@ -40,8 +40,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let cluster: ControllersCluster;
     before(async () => {
       cluster = await ControllersCluster.open();
-      await cluster.store.create("pool", poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
-      await eventually("the pool", () => cluster.replica.cache.pool("db"));
+      await cluster.makePool(poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
       await cluster.applySet("mysql", { replicas: 9, annotations: {} });
       await eventually("the set", () => cluster.replica.watches.workloads[0]?.reflector.get("shop/mysql"));
     });

@@ -21,14 +21,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       cluster = await ControllersCluster.open(async (connection) => {
         [kruiseSets] = await installKruise(connection, "statefulsets");
       });
-      await cluster.store.create("pool", poolRecord("db", "10.20.0.0/16", { cooldown: "0s" }));
-      await eventually("the pool", () => cluster.replica.cache.pool("db"));
+      await cluster.makePool(poolRecord("db", "10.20.0.0/16", { cooldown: "0s" }));
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());
 
-    const noteOn = (name: string) =>
-      cluster.notices.all.filter(({ regarding }) => regarding.name === name).at(-1)?.note ?? "";
+    const noteOn = (name: string) => cluster.note(name)?.note ?? "";
 
     it("a StatefulSet leaves a Deployment the names of its slots, and has them when it is gone", async () => {
       const place = { namespace: NAMESPACE, name: "web" };

@@ -26,12 +26,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     let cluster: ControllersCluster;
     before(async () => {
       cluster = await ControllersCluster.open();
-      await cluster.store.create("pool", poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
-      await cluster.store.create("pool", poolRecord("quick", "10.21.0.0/24", { cooldown: "0s" }));
-      await eventually(
-        "the pools",
-        () => cluster.replica.cache.pool("db") && cluster.replica.cache.pool("quick"),
-      );
+      await cluster.makePool(poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
+      await cluster.makePool(poolRecord("quick", "10.21.0.0/24", { cooldown: "0s" }));
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());

@@ -9,6 +9,7 @@ import type { Finding } from "../../allocator/gc/finding.ts";
 import { GarbageCollector } from "../../allocator/gc/garbage-collector.ts";
 import { type GcLoop, startGcLoop } from "../../allocator/gc/gc-loop.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
+import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import { Client } from "../../kube/api/client.ts";
@@ -21,6 +22,7 @@ import {
   type Resource,
   STATEFULSETS,
 } from "../../kube/api/resource.ts";
+import type { EventInput } from "../../kube/controller/event-recorder.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import type { ClusterCaches } from "../../webhook/cluster-state/caches.ts";
 import { type Condition, conditionsOf } from "../../webhook/controllers/conditions.ts";
@@ -160,6 +162,12 @@ export class ControllersCluster {
     }
   }
 
+  /** Makes the pool and waits until the view has it. */
+  async makePool(pool: PoolRecord): Promise<void> {
+    await this.store.create("pool", pool);
+    await eventually(`pool ${pool.name}`, () => this.replica.cache.pool(pool.name));
+  }
+
   /** Claims whose names begin like that, with their addresses. */
   async holdings(prefix: string): Promise<Record<string, string>> {
     const claims = (await this.all("claim")).filter(({ record }) => record.name.startsWith(prefix));
@@ -273,6 +281,11 @@ export class ControllersCluster {
     } finally {
       assert.deepEqual(this.told(name), wanted);
     }
+  }
+
+  /** What was told about the object last. */
+  note(name: string): EventInput | undefined {
+    return this.notices.all.filter(({ regarding }) => regarding.name === name).at(-1);
   }
 
   /** What was told about the object: "Warning AddressTaken". */

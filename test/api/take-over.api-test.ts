@@ -4,7 +4,6 @@ import { after, afterEach, before, describe, it } from "node:test";
 import { release } from "../../allocator/lifecycle/release.ts";
 import { CLAIMS } from "../../kube/api/resource.ts";
 import { startClaims } from "../../webhook/controllers/claims/controller.ts";
-import { eventually } from "../support/eventually.ts";
 import { addrs, poolRecord } from "../support/fixtures.ts";
 import { callWith, kubeconfigOf, lines, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
@@ -16,8 +15,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     const freed: string[] = [];
     before(async () => {
       cluster = await ControllersCluster.open();
-      await cluster.store.create("pool", poolRecord("quick", "10.21.0.0/24", { cooldown: "0s" }));
-      await eventually("the pool", () => cluster.replica.cache.pool("quick"));
+      await cluster.makePool(poolRecord("quick", "10.21.0.0/24", { cooldown: "0s" }));
       cluster.replica.cache.onChange("reservation", (address, now) => {
         if (now === undefined) freed.push(address);
       });
@@ -48,8 +46,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
 
     it("has it, too, when Berth gives that one back", async () => {
       cluster.start(startClaims);
-      await cluster.store.create("pool", poolRecord("slow", "10.22.0.0/24", { cooldown: "1h" }));
-      await eventually("the pool", () => cluster.replica.cache.pool("slow"));
+      await cluster.makePool(poolRecord("slow", "10.22.0.0/24", { cooldown: "1h" }));
       await cluster.applyClaim("third", { addresses: ["10.22.0.10"] });
       await ready("third");
       await cluster.applyClaim("fourth", { addresses: ["10.22.0.10"] }, { takesOver: "third" });

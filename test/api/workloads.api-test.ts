@@ -30,11 +30,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       cluster = await ControllersCluster.open(async (connection) => {
         [kruiseSets] = await installKruise(connection, "statefulsets");
       });
-      await cluster.store.create(
-        "pool",
-        poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"], { cooldown: "0s" }),
-      );
-      await eventually("the pool", () => cluster.replica.cache.pool("db"));
+      await cluster.makePool(poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"], { cooldown: "0s" }));
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());
@@ -179,9 +175,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const whenDeleted = async () => (await cluster.claim("moves-0"))?.record.retention.whenDeleted;
       await eventually("the retention", async () => ((await whenDeleted()) === "Retain" ? true : undefined));
       await cluster.holds("moves-", { "moves-0": "10.20.4.1", "moves-1": "10.20.4.2" });
-      await eventually("the event", () => (cluster.told("moves").length > 0 ? true : undefined));
       await cluster.tells("moves", ["Normal ClaimChanged"]);
-      const [notice] = cluster.notices.all.filter(({ regarding }) => regarding.name === "moves");
+      const notice = cluster.note("moves");
       assert.match(
         notice?.note ?? "",
         /^pod moves-1: claim shop\/moves-1 holds 10\.20\.4\.2, and the request is now for 10\.20\.4\.9; it changes when /,
@@ -208,9 +203,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const list = { [IPS]: "10.20.5.1;10.20.0.70;10.20.5.3" };
       await cluster.applySet("blocked", { replicas: 3, annotations: list });
       await cluster.holds("blocked-", { "blocked-0": "10.20.5.1", "blocked-2": "10.20.5.3" });
-      await eventually("the event", () => (cluster.told("blocked").length > 0 ? true : undefined));
       await cluster.tells("blocked", ["Warning AddressTaken"]);
-      const [notice] = cluster.notices.all.filter(({ regarding }) => regarding.name === "blocked");
+      const notice = cluster.note("blocked");
       assert.match(
         notice?.note ?? "",
         /^pod blocked-1: address 10\.20\.0\.70 in pool "db" is held by shop\/squatter \(Pod squatter\)/,
@@ -230,7 +224,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await cluster.applySet("short", { replicas: 3, annotations: { [IPS]: "10.20.6.1" } });
       await cluster.holds("short-", { "short-0": "10.20.6.1" });
       await eventually("the event", () => (cluster.told("short").length > 0 ? true : undefined));
-      const [notice] = cluster.notices.all.filter(({ regarding }) => regarding.name === "short");
+      const notice = cluster.note("short");
       assert.match(
         notice?.note ?? "",
         /^2 pods cannot have their addresses now; the first, pod short-1: the list has 1 entry, for ordinals 0 to 0/,
