@@ -299,7 +299,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           admissionReviewVersions: ["v1"],
           matchConditions: [{ name: "away", expression: "object.metadata.name == 'away'" }],
         };
-        await new Client(cluster.connection, WEBHOOKS).create({ name: "away" }, { webhooks: [webhook] });
+        await new Client(cluster.connection, VALIDATING_WEBHOOKS).create(
+          { name: "away" },
+          { webhooks: [webhook] },
+        );
         const failed = await eventually("the webhook to be in force", async () => {
           const tried = await cluster.call("reserve", "away", "--pool", "db", "--dry-run");
           return tried.code === 2 ? tried : undefined;

@@ -64,22 +64,22 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("says in the hold of an entry which pod it was for, when that has gone or ended before it was met", async () => {
       await binder();
       for (const [token, leave] of [
-        ["gonegonegonegonegonegonego", (name: string) => cluster.forceDelete(name)],
-        ["overoveroveroveroveroverov", (name: string) => cluster.end(name)],
+        ["gonegonegonegonegonegonego", (name: string) => suite.cluster.forceDelete(name)],
+        ["overoveroveroveroveroverov", (name: string) => suite.cluster.end(name)],
       ] as const) {
-        const claim = await cluster.slot(token, "10.20.1.40");
-        const { name, uid } = await cluster.pod({ generateName: "web-" }, claim);
+        const claim = await suite.cluster.slot(token, "10.20.1.40");
+        const { name, uid } = await suite.cluster.pod({ generateName: "web-" }, claim);
         await overtaken(`after-${token}`, token.startsWith("gone") ? "10.20.1.41" : "10.20.1.42");
         await leave(name);
         await eventually("the pod stands in the hold", async () => {
-          const { binding } = await cluster.read("web-slot-0");
+          const { binding } = await suite.cluster.read("web-slot-0");
           return (binding?.podUID === uid && binding.node === "") || undefined;
         });
-        assert.equal((await cluster.read("web-slot-0")).binding?.token, token);
-        const stored = await cluster.store.get("claim", "shop/web-slot-0");
-        await cluster.store.remove("claim", stored ?? assert.fail());
-        const held = await cluster.store.get("reservation", "10.20.1.40");
-        await cluster.store.remove("reservation", held ?? assert.fail());
+        assert.equal((await suite.cluster.read("web-slot-0")).binding?.token, token);
+        const stored = await suite.cluster.store.get("claim", "shop/web-slot-0");
+        await suite.cluster.store.remove("claim", stored ?? assert.fail());
+        const held = await suite.cluster.store.get("reservation", "10.20.1.40");
+        await suite.cluster.store.remove("reservation", held ?? assert.fail());
       }
     });
 

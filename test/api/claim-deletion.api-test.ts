@@ -43,6 +43,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       await cluster.makePool(poolRecord("db", ["10.20.0.0/16", "fd00:20::/64"]));
       await cluster.applySet("mysql", { replicas: 9, annotations: {} });
       await eventually("the set", () => cluster.replica.watches.workloads[0]?.reflector.get("shop/mysql"));
+      // a claim that is bound to a node which is not there is given up after a while
+      await makeNode(cluster.connection, "node-a");
     });
     after(() => cluster?.close());
     afterEach(() => cluster.endAll());
