@@ -56,7 +56,9 @@ export class AuditLog {
 
   requests(): readonly Audited[] {
     const text = readFileSync(this.#file).subarray(this.#from).toString("utf8");
-    return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Audited]));
+    // the last line is being written, or empty
+    const lines = text.split("\n").slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as Audited);
   }
 
   /** `patch ipclaims.berth.dev/status`: what the account has made use of. */

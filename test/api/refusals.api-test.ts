@@ -10,6 +10,7 @@ import { makeNamespaces } from "./crds.ts";
 import { statefulSet } from "./manifests.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
+import { makeNode } from "./replica-objects.ts";
 import { type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -78,7 +79,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     async function giveBlock(): Promise<void> {
       const connection = await connectAs(plane, "berth-webhook");
       const store = openStore(connection);
-      const of = { pool: "rack", node: "rack-7", nodeUID: "u", holes: [], granted: true };
+      // a block of a node that is not there is taken back after a while
+      const { metadata } = await makeNode(plane.connect(), "rack-7");
+      const of = { pool: "rack", node: "rack-7", nodeUID: metadata.uid, holes: [], granted: true };
       await store.create("block", { ...of, cidr: "10.50.0.8/29" });
       await store.close();
     }
