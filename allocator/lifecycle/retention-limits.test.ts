@@ -74,6 +74,11 @@ describe("how much may be retained", () => {
     assert.equal(of().perNamespace, 254);
     assert.equal(of({ limits: { retention: { perNamespace: 3 } } }).perNamespace, 3);
     assert.equal(of({}, { "kubernetes.io/metadata.name": "shop", team: "db" } as never).perNamespace, 254);
+    const cidrs = ["10.20.0.0/24", "fd00::/126"];
+    assert.ok(
+      of({ ranges: cidrs.map((cidr) => ({ cidr })) }).perNamespace >= 254,
+      "whose claims have one family each",
+    );
     const some = { matchLabels: { team: "db" } };
     assert.equal(of({ namespaceSelector: some }).perNamespace, 63);
   });

@@ -51,9 +51,10 @@ export function mostRetained(
 ): number {
   const given = limits?.retention?.perNamespace;
   if (given !== undefined) return given;
-  const smallest = Math.min(...space.families.map((family) => Number(capacity(space, family))));
-  if (isForOne(namespaceSelector)) return smallest;
-  return Math.max(LEAST_RETAINED, Math.floor(smallest * RETAINED_SHARE));
+  const sizes = space.families.map((family) => Number(capacity(space, family)));
+  // each of its claims may have one address, of whichever family
+  if (isForOne(namespaceSelector)) return sizes.reduce((sum, size) => sum + size, 0);
+  return Math.max(LEAST_RETAINED, Math.floor(Math.min(...sizes) * RETAINED_SHARE));
 }
 
 /** The selector names one namespace: there are no others to leave anything to. */
