@@ -10,7 +10,7 @@ import { ownAddressIn } from "./named-in-text.ts";
 
 /** An address of a Berth pool, asked for in another system's words that Berth does not serve: that system would assign it, and Berth may give it to another pod. */
 export function givenElsewhere(
-  view: Pick<RecordReader, "pools" | "poolOf">,
+  view: Pick<RecordReader, "pools">,
   annotations: Labels,
   dialects: Dialects | undefined,
 ): Refusal | undefined {

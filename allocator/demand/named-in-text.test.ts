@@ -21,3 +21,17 @@ describe("a range in another system's words", () => {
     it(`${text} has ${found ?? "no address"} of Berth's`, () =>
       assert.equal(ownAddressIn(VIEW, text), found));
 });
+
+describe("many addresses in another system's words", () => {
+  it("are looked for in all pools together", () => {
+    let looks = 0;
+    const pools = VIEW.pools().map((pool) =>
+      Object.defineProperty({ ...pool }, "ranges", { get: () => ++looks && pool.ranges }),
+    );
+    const view = { pools: () => pools };
+    const many = Array.from({ length: 256 }, (_, n) => `172.16.0.${n} 172.17.0.${n}-172.17.1.${n}`).join();
+    assert.equal(ownAddressIn(view, many), undefined);
+    assert.equal(ownAddressIn(view, `${many},10.20.0.7`), "10.20.0.7");
+    assert.equal(looks, pools.length, "each is looked at once, however many addresses there are");
+  });
+});

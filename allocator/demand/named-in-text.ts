@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { RecordReader } from "../cache/reader.ts";
-import { type Address, familyOf, fromNumber, parseAddress, toNumber } from "../ip/address.ts";
-import { intersection } from "../ip/ip-range.ts";
+import { type Address, type Family, familyOf, fromNumber, parseAddress, toNumber } from "../ip/address.ts";
+import { IntervalSet } from "../ip/interval-set.ts";
 import { endsOfRange } from "../ip/written-address.ts";
+import type { Pool } from "../pool/pool.ts";
 
 /** What an address, a CIDR or a pool's name may consist of. */
 const WORDS = /[0-9a-z.:/-]+/g;
@@ -12,11 +13,13 @@ const LONGEST_ADDRESS = 45;
 /** What stands between the items of a list, be it JSON. */
 const BETWEEN_ITEMS = /[,;"'[\]{}]/;
 
+type Ranges = Readonly<Record<Family, IntervalSet>>;
+
 /**
  * Whether an address or a pool of Berth's occurs anywhere in a value that Berth cannot read. Lenient: what is wrongly found is
  * refused, and what is overlooked would be left to another system.
  */
-export function namesOwnIn(view: Pick<RecordReader, "pools" | "poolOf">, value: string): boolean {
+export function namesOwnIn(view: Pick<RecordReader, "pools">, value: string): boolean {
   const words = wordsIn(value);
   const isPool = view
     .pools()
@@ -25,35 +28,43 @@ export function namesOwnIn(view: Pick<RecordReader, "pools" | "poolOf">, value: 
 }
 
 /** The first address of Berth's that occurs in such a value. */
-export function ownAddressIn(
-  view: Pick<RecordReader, "pools" | "poolOf">,
-  value: string,
-): Address | undefined {
+export function ownAddressIn(view: Pick<RecordReader, "pools">, value: string): Address | undefined {
   const addresses = [...value.matchAll(IPV4)].map(([one]) => one.replace(/\b0+(?=\d)/g, ""));
+  const own = rangesOf(view.pools());
   for (const one of [...wordsIn(value), ...addresses]) {
     const address = one.length > LONGEST_ADDRESS ? undefined : parseAddress(one);
-    if (address !== undefined && view.poolOf(address) !== undefined) return address;
+    if (address !== undefined && firstBetween(own, address, address) !== undefined) return address;
   }
-  return ownBetween(view, value);
+  return ownBetween(own, value);
 }
 
 /** The same of a range, of which it may have neither end. */
-function ownBetween(view: Pick<RecordReader, "pools">, value: string): Address | undefined {
+function ownBetween(own: Ranges, value: string): Address | undefined {
   for (const text of new Set(value.split(BETWEEN_ITEMS))) {
     const ends = endsOfRange(text.trim());
-    const found = ends && firstBetween(view, ...ends);
+    const found = ends && firstBetween(own, ...ends);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function firstBetween(view: Pick<RecordReader, "pools">, from: Address, to: Address): Address | undefined {
+function firstBetween(own: Ranges, from: Address, to: Address): Address | undefined {
   const family = familyOf(from);
   if (family !== familyOf(to)) return undefined;
-  const range = { first: toNumber(from), last: toNumber(to) };
-  const own = view.pools().flatMap(({ ranges }) => ranges.filter((one) => one.family === family));
-  const [shared] = own.flatMap((one) => intersection(one, range) ?? []);
-  return shared && fromNumber(shared.first, family);
+  const found = own[family].nextTaken(toNumber(from), toNumber(to));
+  return found === undefined ? undefined : fromNumber(found, family);
+}
+
+/** Of all pools, as they are until one changes: a tenant may write thousands of addresses, and there may be a thousand pools. */
+const known = new WeakMap<readonly Pool[], Ranges>();
+
+function rangesOf(pools: readonly Pool[]): Ranges {
+  const seen = known.get(pools);
+  if (seen !== undefined) return seen;
+  const made = { IPv4: new IntervalSet(), IPv6: new IntervalSet() };
+  for (const { ranges } of pools) for (const range of ranges) made[range.family].addInterval(range);
+  known.set(pools, made);
+  return made;
 }
 
 function wordsIn(value: string): ReadonlySet<string> {
