@@ -158,7 +158,7 @@ describe("blocks of a pool that cannot be given now", () => {
             if (kind !== "block" || !("node" in record) || !refused.has(record.node))
               return await store.create(kind, record);
             tries++;
-            throw new BerthError("WRITE_REFUSED", "a policy refuses it");
+            throw new BerthError("WRITE_REFUSED", `a policy refuses it for ${record.node}`);
           },
         }),
     });
@@ -189,7 +189,23 @@ describe("blocks of a pool that cannot be given now", () => {
     nodes.pods.set("a", 17);
     nodes.pods.set("b", 1);
     assert.deepEqual(await owners(), ["a a", "refused b"], "others are asked for them");
-    assert.deepEqual([...blocks.faults], [["web", "a policy refuses it"]]);
+    assert.deepEqual([...blocks.faults], [["web", "a policy refuses it for refused"]]);
+  });
+
+  it("say why of a node that asks, and no longer of one that needs none any more", async () => {
+    await using pool = await refusing("10.1.0.0/26", new Set(["a", "b"]));
+    const { nodes, owners, blocks, clock } = pool;
+    const said = async (pods: number) => {
+      nodes.pods.set("a", pods);
+      await owners();
+      clock.advance(50_000);
+      return blocks.faults.get("web");
+    };
+    nodes.pods.set("a", 1).set("b", 1);
+    assert.equal(await said(1), "a policy refuses it for a");
+    assert.equal(await said(1), "a policy refuses it for a");
+    assert.equal(await said(0), "a policy refuses it for b");
+    assert.equal(await said(1), "a policy refuses it for b");
   });
 
   it("for a node are tried at once where it goes and comes again, and not where it only needs none for a while", async () => {

@@ -207,7 +207,9 @@ export class BlockDistributor {
     family: Family,
     about: Pick<SinglesInput, "nodes" | "short">,
   ): Promise<readonly Stored<"block">[]> {
-    const due = new Set(this.#faults.due(pool, about.nodes).map(({ node }) => node));
+    const names = new Set(about.short.map(({ node }) => node));
+    const asking = about.nodes.filter(({ node }) => names.has(node));
+    const due = new Set(this.#faults.due(pool, asking).map(({ node }) => node));
     const short = about.short.filter(({ node }) => due.has(node));
     if (short.length === 0) return [];
     const refused = (need: NodeNeed, fault: unknown) => {

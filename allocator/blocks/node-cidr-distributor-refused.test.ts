@@ -179,6 +179,18 @@ describe("a pool whose CIDRs are refused", () => {
     await world[Symbol.asyncDispose]();
   });
 
+  it("says why of a node that waits, and no longer of one that was told of a CIDR by others", async () => {
+    const { world, clock, nodes, by, waiting } = await refusing(({ node }) => node === "a" || node === "b");
+    const [a] = [nodes.add("a"), nodes.add("b")];
+    await waiting();
+    assert.equal(by.faults.get("four"), "a policy refuses it for a");
+    nodes.there.set("a", { ...a, podCIDRs: ["172.16.0.0/24"] });
+    clock.advance(50_000);
+    await waiting();
+    assert.equal(by.faults.get("four"), "a policy refuses it for b");
+    await world[Symbol.asyncDispose]();
+  });
+
   it("for a node that goes and comes again is tried at once when it is there again", async () => {
     const { world, nodes, waiting } = await refusing(({ node }) => node === "a" || node === "b");
     const [a] = [nodes.add("a"), nodes.add("b")];

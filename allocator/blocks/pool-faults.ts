@@ -31,6 +31,8 @@ interface Trying {
   readonly said: Said | undefined;
   /** For whom it was tried in vain, or not at all, in this pass. */
   readonly inVain: Set<string>;
+  /** Who asked for something in this pass. */
+  readonly asked: Set<string>;
 }
 
 /** What is told of a pool. */
@@ -99,6 +101,7 @@ export class PoolFaults {
    * and others would never have their turn.
    */
   due<A extends Asker>(pool: Pool, askers: readonly A[]): readonly A[] {
+    for (const one of askers) this.#trying.get(pool.name)?.asked.add(keyOf(one));
     const failed = this.#failed.get(pool.name);
     if (failed === undefined) return askers;
     const { refused, untried } = failed;
@@ -170,21 +173,23 @@ export class PoolFaults {
     } else {
       this.#failed.set(name, trying.failed);
       this.#rests.begin(name);
-      this.#say(name, trying.said, trying.failed);
+      this.#say(name, trying);
     }
   }
 
-  /** The words stay, which may name another block each time, until the one that they are of is served or gone. */
-  #say(name: string, said: Said | undefined, { refused }: Failed): void {
+  /** The words stay, which may name another block each time, until the one that they are of is served or gone, or asks no more. */
+  #say(name: string, { said, failed, asked, inVain }: Trying): void {
     const before = this.#before.get(name);
     if (said === undefined || before === undefined) return;
-    const isStill = before.of === undefined ? said.of === undefined : refused.has(before.of);
+    const { of } = before;
+    const asks = (key: string) => failed?.refused.has(key) === true && (asked.has(key) || inVain.has(key));
+    const isStill = of === undefined ? said.of === undefined : asks(of);
     if (!isStill) this.#said.set(name, said);
   }
 }
 
 function tryOf(isRest: boolean): Trying {
-  return { isRest, failed: undefined, said: undefined, inVain: new Set() };
+  return { isRest, failed: undefined, said: undefined, inVain: new Set(), asked: new Set() };
 }
 
 /** However few one takes of the first, they are from all parts of what was given. */
