@@ -46,22 +46,26 @@ export function newWarnings(view: Blocks, change: PoolChange, nodeUse?: NodeUse)
   return all(now).filter((warning) => !known.has(warning));
 }
 
-/** One that is to give nothing for a while can be disabled, and keeps its ranges then. */
+/** One that is to give nothing for a while can be disabled, and keeps its ranges then: of all families. */
 function ofAddresses(pool: Pool): readonly string[] {
   if (pool.disabled) return [];
-  return pool.families
-    .filter((family) => capacity(pool, family) === 0n)
-    .map(
-      (family) =>
-        `has no ${family} address to give: every one of its ${family} ranges is excluded or a gateway; change spec.ranges, or write disabled: true if that is meant`,
-    );
+  const lacking = pool.families.filter((family) => capacity(pool, family) === 0n);
+  const meant =
+    lacking.length === pool.families.length
+      ? ", or write disabled: true if that is meant"
+      : "; its other addresses it gives";
+  return lacking.map(
+    (family) =>
+      `has no ${family} address to give: every one of its ${family} ranges is excluded or a gateway; change spec.ranges${meant}`,
+  );
 }
 
-/** Mostly a wrong unit: pods that come and go use up whatever addresses there are. */
-function ofCooldown({ spec: { cooldown }, cooldownMs }: Pool): readonly string[] {
+/** Mostly a wrong unit: pods, or nodes, that come and go use up whatever there is. */
+function ofCooldown({ spec: { cooldown, nodeCIDRs }, cooldownMs }: Pool): readonly string[] {
   if (cooldownMs <= LONG_COOLDOWN_MS) return [];
+  const [each, who] = nodeCIDRs === undefined ? ["address", "pods"] : ["CIDR", "nodes"];
   return [
-    `keeps each address from everybody for ${cooldown} after it was given back (spec.cooldown): pods that come and go may leave none free; 30s is the default`,
+    `keeps each ${each} from everybody for ${cooldown} after it was given back (spec.cooldown): ${who} that come and go may leave none free; 30s is the default`,
   ];
 }
 
