@@ -149,16 +149,21 @@ function asksForOthers(
 }
 
 /**
- * Whether the pod itself names addresses, and none of these is what it was assigned. Nothing else that may have changed since its admission
+ * Whether the pod itself names addresses, and none of its entries is what it was assigned. Nothing else that may have changed since its admission
  * counts: its namespace's defaults, where its workload's ordinals begin, the pools.
  */
 export function namesOthersItself(
   annotations: Labels,
-  { addresses }: Pick<AdmissionAnswer, "addresses">,
+  { addresses, interfaces }: Pick<AdmissionAnswer, "addresses" | "interfaces">,
 ): boolean {
   const request = readRequest(annotations);
   if (isRefusal(request) || request.entries === undefined || request.fallback !== undefined) return false;
-  const isAssigned = (address: Address) => macOfAddress(address) !== undefined || addresses.includes(address);
+  // where both say so, on the interface that it is asked for
+  const isPlaced = request.interfaces !== undefined && interfaces !== undefined;
+  const words = formatAddresses(addresses, isPlaced ? interfaces : undefined);
+  const wordsOf = (address: Address) => formatAddresses([address], isPlaced ? request.interfaces : undefined);
+  const isAssigned = (address: Address) =>
+    macOfAddress(address) !== undefined || wordsOf(address).every((one) => words.includes(one));
   return !request.entries.some((entry) => entry.every(isAssigned));
 }
 

@@ -167,9 +167,13 @@ describe("the binder, of a pod whose namespace is at its limit", () => {
 
 describe("the binder, of a pod whose request was changed after its review", () => {
   /** What is told, and whether the pod is bound, where it was let in with these annotations instead of those that were reviewed. */
-  async function changedTo(annotations: Labels, over: Json = {}): Promise<[string, boolean]> {
+  async function changedTo(
+    annotations: Labels,
+    over: Json = {},
+    reviewed: Labels = IPS,
+  ): Promise<[string, boolean]> {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
-    const object = pod("x", { annotations: IPS });
+    const object = pod("x", { annotations: reviewed });
     const made = applied(object, await send(world, "/mutate/pods", object));
     await world.settle();
     const server = { uid: "ux", resourceVersion: "1", creationTimestamp: "2026-01-01T00:00:00Z" };
@@ -189,6 +193,23 @@ describe("the binder, of a pod whose request was changed after its review", () =
       "ClaimChanged: pod shop/x asks for 10.20.0.99 and was given 10.20.0.70 at its admission: its request was changed after berth was asked; write the request into the pod itself",
       false,
     ]);
+  });
+
+  it("does not bind it to addresses that it asks for on other interfaces", async () => {
+    const reviewed = { "berth.dev/ips": "10.20.0.70@eth0,10.20.0.71@net1" };
+    assert.deepEqual(await changedTo({}, {}, reviewed), ["", true]);
+    assert.deepEqual(await changedTo({ "berth.dev/ips": "10.20.0.71@net1,10.20.0.70@eth0" }, {}, reviewed), [
+      "",
+      true,
+    ]);
+    const [told, isBound] = await changedTo(
+      { "berth.dev/ips": "10.20.0.71@eth0,10.20.0.70@net1" },
+      {},
+      reviewed,
+    );
+    assert.match(told, /asks for 10\.20\.0\.71@eth0, 10\.20\.0\.70@net1 and was given/);
+    assert.equal(isBound, false);
+    assert.deepEqual(await changedTo({ "berth.dev/ips": "10.20.0.70" }, {}, reviewed), ["", true]);
   });
 
   it("binds it where it has what it asks for, may have any, or is up with what it was given", async () => {
