@@ -126,6 +126,15 @@ describe("what others have of pools", () => {
     assert.deepEqual(reported(), [`10.0.0.61 pod shop/${last}`]);
   });
 
+  it("of an address that several pods have stays, however they write it", () => {
+    const { watches, cache, reported } = world();
+    cache.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("six", "fd00::/120")) });
+    watches.pods.put("shop/a", podSeen("a", "10.0.0.60,FD00:0::60"));
+    watches.pods.put("shop/b", podSeen("b", "fd00::60"));
+    watches.pods.put("shop/b", undefined);
+    assert.deepEqual(reported(), ["10.0.0.60 pod shop/a", "fd00::60 pod shop/a"]);
+  });
+
   it("of a node's address stays that of the node whatever a pod says, and is the pod's once the Node is gone", () => {
     for (const order of [
       ["node", "pod"],

@@ -44,8 +44,9 @@ function* nodesWith(nodes: Watches["nodes"], address: Address): Generator<Occupi
 
 /** A pod may have what a node had a moment ago, whose Node is there still. */
 function* podsWith(pods: Watches["pods"], cache: Known, address: Address): Generator<Occupied, void, void> {
+  const part = address.includes(":") ? ":" : address; // an IPv6 address may be written in several ways
   for (const [, pod] of pods.all()) {
-    if (pod.addresses?.includes(address) !== true) continue;
+    if (pod.addresses?.includes(part) !== true) continue;
     for (const one of foreignOf(pod, cache)) if (one[0] === address) yield one;
   }
 }
