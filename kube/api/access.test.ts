@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:https";
+import { createServer, type RequestOptions } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -107,10 +107,41 @@ describe("the way to the API server", () => {
       const access = await accessOf({ kubeconfig });
       assert.deepEqual(await statuses(access, [() => write({ token: "two" })]), [401, 200]);
       const whole = kubeconfigOf(server, { token: "one" });
-      const cut = () => writeFileSync(kubeconfig, whole.slice(0, -40));
-      const without = () => writeFileSync(kubeconfig, "{}");
-      const gone = () => rmSync(kubeconfig);
-      for (const act of [cut, without, gone]) assert.deepEqual(await statuses(access, [act]), [200, 200]);
+      const halfAKey = {
+        "client-certificate-data": "",
+        "client-key-data": "LS0tLS1CRUdJTiBQUklWQVRF",
+        token: "two",
+      };
+      const acts = [
+        () => writeFileSync(kubeconfig, whole.slice(0, -40)),
+        () => writeFileSync(kubeconfig, "{}"),
+        () => write({}), // as YAML that ends where the user's credentials begin
+        () => write(halfAKey),
+        () => rmSync(kubeconfig),
+      ];
+      for (const act of acts) {
+        act();
+        assert.deepEqual(await statuses(access, []), [200]);
+      }
+    });
+  });
+
+  it("of a kubeconfig is that of the server of its start, whichever context is the current one by now", async () => {
+    await served(async (server) => {
+      const kubeconfig = join(folder, "kubeconfig");
+      const write = (token: string, current: string) => {
+        const config = JSON.parse(kubeconfigOf(server, { token }));
+        config.clusters.push({ name: "d", cluster: { server: "https://127.0.0.1:1" } });
+        config.users.push({ name: "v", user: { token: "of another server" } });
+        config.contexts.push({ name: "y", context: { cluster: "d", user: "v" } });
+        writeFileSync(kubeconfig, JSON.stringify({ ...config, "current-context": current }));
+      };
+      write("one", "x");
+      const access = await accessOf({ kubeconfig });
+      assert.deepEqual(await statuses(access, [() => write("two", "y")]), [401, 200]);
+      const options: RequestOptions = {};
+      await access.applyToHTTPSOptions(options);
+      assert.deepEqual(options.headers, { Authorization: "Bearer two" });
     });
   });
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
+import type { RequestOptions } from "node:https";
 import { dirname } from "node:path";
+import { createSecureContext } from "node:tls";
 // biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/api/connection.ts
 import { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
@@ -10,8 +12,8 @@ import { readsTokenFiles, withTokenFiles } from "./token-files.ts";
 /**
  * The package that reads kubeconfigs takes up 80 MB: only those load this who have one.
  *
- * What a kubeconfig says now: certificates and tokens in it end, and whoever renews them writes the file anew. One that cannot be read, or
- * is half written, changes nothing. The server stays that of the first reading.
+ * What a kubeconfig says now: certificates and tokens in it end, and whoever renews them writes the file anew. One that cannot be read or used, or
+ * is half written, changes nothing. The server stays that of the first reading, and no other server's credentials are sent to it.
  */
 export class KubeConfigFile implements ApiAccess {
   readonly #file: string;
@@ -48,13 +50,31 @@ export class KubeConfigFile implements ApiAccess {
       const text = await readFile(this.#file, "utf8");
       if (text === this.#text) return;
       const next = read({ text, file: this.#file });
-      if (next.getCurrentCluster() === null || next.getCurrentUser() === null) return;
+      if (!(isForServerOf(this.#config, next) && (await isUsable(next)))) return;
       this.#config = next;
       this.#text = text;
     } catch {
       // what was read before stays in force; it is read again soon
     }
   }
+}
+
+/** The current context may be another cluster's by now, as `kubectl config use-context` writes it: then that of before counts. */
+function isForServerOf(before: KubeConfig, next: KubeConfig): boolean {
+  const server = before.getCurrentCluster()?.server;
+  return [next.getCurrentContext(), before.getCurrentContext()].some((context) => {
+    next.setCurrentContext(context);
+    return next.getCurrentCluster()?.server === server && next.getCurrentUser() !== null;
+  });
+}
+
+/** Of a file that was cut off, a user may be left without credentials, or with half a key. Throws for that. */
+async function isUsable(config: KubeConfig): Promise<boolean> {
+  const options: RequestOptions = {};
+  await config.applyToHTTPSOptions(options);
+  const { ca, cert, key, auth, headers } = options;
+  createSecureContext({ ca, cert, key });
+  return cert !== undefined || auth !== undefined || "Authorization" in (headers ?? {});
 }
 
 function read(of: { readonly text: string; readonly file: string }): KubeConfig {
