@@ -99,6 +99,14 @@ describe("the way to the API server", () => {
     });
   });
 
+  it("of a kubeconfig is the token beside that of a file which cannot be read", async () => {
+    await served(async (server) => {
+      const kubeconfig = join(folder, "kubeconfig");
+      writeFileSync(kubeconfig, kubeconfigOf(server, { tokenFile: "nowhere", token: "two" }));
+      assert.deepEqual(await statuses(await accessOf({ kubeconfig }), []), [200]);
+    });
+  });
+
   it("of a kubeconfig is what it says now, and what it said before while it is half written", async () => {
     await served(async (server) => {
       const kubeconfig = join(folder, "kubeconfig");

@@ -12,11 +12,13 @@ const PROVIDER = "token-file";
 interface Marked {
   readonly name: typeof PROVIDER;
   readonly path: string;
+  /** The one beside it, for as long as the file cannot be read. */
+  readonly token?: string;
 }
 
 /**
  * The users of a kubeconfig, `text` of `file`, with their `tokenFile`: client-node does not know that key. As kubectl does, the file counts before
- * a token beside it, and a relative path is relative to the kubeconfig.
+ * a token beside it, if it can be read, and a relative path is relative to the kubeconfig.
  */
 export function withTokenFiles(
   users: readonly User[],
@@ -27,8 +29,9 @@ export function withTokenFiles(
   return users.map((user) => {
     const path = named.get(user.name);
     if (typeof path !== "string" || path === "") return user;
-    const { token: _, ...rest } = user;
-    const authProvider: Marked = { name: PROVIDER, path: resolve(dirname(file), path) };
+    const { token, ...rest } = user;
+    const beside = token === undefined ? {} : { token };
+    const authProvider: Marked = { name: PROVIDER, path: resolve(dirname(file), path), ...beside };
     return { ...rest, authProvider };
   });
 }
@@ -38,11 +41,20 @@ export function readsTokenFiles(config: KubeConfig): KubeConfig {
   config.addAuthenticator({
     isAuthProvider: (user) => markOf(user) !== undefined,
     applyAuthentication: async (user, options: Pick<RequestOptions, "headers">) => {
-      const token = (await readFile(markOf(user)?.path ?? "", "utf8")).trim();
+      const token = await tokenOf(markOf(user));
       options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
     },
   });
   return config;
+}
+
+async function tokenOf(mark: Marked | undefined): Promise<string> {
+  try {
+    return (await readFile(mark?.path ?? "", "utf8")).trim();
+  } catch (error) {
+    if (mark?.token === undefined) throw error;
+    return mark.token;
+  }
 }
 
 function markOf({ authProvider }: User): Marked | undefined {
