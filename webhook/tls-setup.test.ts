@@ -4,8 +4,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { noopLogger } from "../allocator/base/ports.ts";
+import { type Clock, noopLogger } from "../allocator/base/ports.ts";
 import { ScriptedConnection } from "../kube/testing/scripted-connection.ts";
+import { AnchoredClock } from "../system/anchored-clock.ts";
 import { createClock } from "../system/clock.ts";
 import { createRandom } from "../system/random.ts";
 import type { CleanupStack } from "../system/shutdown.ts";
@@ -37,10 +38,10 @@ describe("certificates from files", () => {
   const authority = issueAuthority(createClock());
   const leaf = async () => await issueServingCertificate(await authority, NAMES, createClock());
 
-  async function serve() {
+  async function serve(by: Clock = clock) {
     const options = {
       ...{ connection: new ScriptedConnection(), namespace: "berth-system", certificates: folder },
-      ...{ host: "127.0.0.1", port: 0, clock, random: createRandom() },
+      ...{ host: "127.0.0.1", port: 0, clock: by, random: createRandom() },
       log: { ...noopLogger, warn: tell, error: tell },
     };
     const opened = await openCertificates(options);
@@ -101,6 +102,24 @@ describe("certificates from files", () => {
       await new Promise((tick) => setTimeout(tick, 5));
     }
     assert.deepEqual(serving.certificates(), { serving: next.cert });
+  });
+
+  it("are served once the API server's time is known, by which they have not expired", async () => {
+    const { cert, key } = await leaf();
+    await write("tls.crt", cert);
+    await write("tls.key", key);
+    clock.advance(400 * 86_400_000);
+    const server = new AnchoredClock(clock);
+    const { serving, get } = await serve(server);
+    assert.equal(serving.ready().ready, false);
+    server.observe(createClock().now());
+    while (!serving.ready().ready) {
+      clock.advance(5_000);
+      await new Promise((tick) => setTimeout(tick, 5));
+    }
+    assert.deepEqual(serving.certificates(), { serving: cert });
+    assert.equal(await get(), "ok");
+    assert.deepEqual(lines, ["the certificate has expired; waiting for another one"]);
   });
 
   it("are served at once when they are a pair, and said to be missing when they are", async () => {

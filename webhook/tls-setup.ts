@@ -94,8 +94,8 @@ async function unfitFor(
 }
 
 /**
- * One that has ended is waited for like one that is none: the controllers of this process need no certificate. Asked when the API server's time
- * is known, for a host's clock that is ahead would keep a good one from being served.
+ * One that has ended is waited for like one that is none: the controllers of this process need no certificate. The API server's time may not be known yet,
+ * and a host's clock that is ahead calls a good one expired: `followFiles` looks again.
  */
 async function withoutExpired(
   options: ServingOptions,
@@ -163,6 +163,7 @@ function followFiles(
       server.reload(pair);
       serving = pair;
     },
+    isDue: (pair) => serving === undefined && isServable(pair, clock.now()),
     ...{ clock, log },
   });
   closers.push(() => watch.close());
@@ -172,6 +173,15 @@ function followFiles(
     certificates: (): Readonly<Record<string, string>> =>
       serving === undefined ? {} : { serving: serving.cert },
   };
+}
+
+function isServable(pair: CertificatePair, now: number): boolean {
+  try {
+    readServingPair(pair, now);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const READY: Readiness = { ready: true, reason: "" };

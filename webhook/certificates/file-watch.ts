@@ -10,6 +10,8 @@ interface CertificateWatchOptions {
   readonly serving: CertificatePair;
   /** Called for each change; may refuse by throwing. */
   readonly reload: (certificate: CertificatePair) => void;
+  /** Whether what did not change is to be reloaded all the same, because it can be used by now; absent: never. */
+  readonly isDue?: (certificate: CertificatePair) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
   readonly everyMs?: number;
@@ -36,11 +38,11 @@ export async function readCertificateFiles(
  * certificate beside the old key while the two are being written, is tried again once the files change again.
  */
 export function watchCertificateFiles(options: CertificateWatchOptions): CertificateWatch {
-  const { files, serving, reload, clock, log, everyMs } = options;
+  const { files, serving, reload, isDue = () => false, clock, log, everyMs } = options;
   return watch({
     read: () => readCertificateFiles(files),
     seen: serving,
-    isSame: (a, b) => a.cert === b.cert && a.key === b.key,
+    isSame: (found, seen) => found.cert === seen.cert && found.key === seen.key && !isDue(found),
     apply: reload,
     unreadable: (error) =>
       log.warn("certificate files cannot be read; the certificate stays", { files, error }),
