@@ -60,6 +60,32 @@ describe("pods of a Deployment with a set", () => {
     await assertClean(world);
   });
 
+  it("leave it, too, when their time ends while the API server is asked what the sender may read", async () => {
+    const beijing = poolRecord("beijing", "10.1.0.0/24", {
+      nodeSelector: { matchLabels: { zone: "beijing" } },
+    });
+    await using world = await openWorld({ pools: [beijing] });
+    const late = new AbortController();
+    const readAccess = {
+      mayRead: async () => {
+        late.abort();
+        return false;
+      },
+    };
+    const { objects } = world;
+    const inventory = {
+      pod: objects.pod.bind(objects),
+      workload: objects.workload.bind(objects),
+      namespace: objects.namespace.bind(objects),
+      fenced: objects.fenced.bind(objects),
+      nodes: () => [{ name: "node-a", labels: {} }],
+    };
+    const object = deploymentPod("web", { annotations: { [IPS]: "10.1.0.9" } });
+    await mutatePods({ ...world.admission, inventory, readAccess })(review(object), late.signal);
+    await world.settle();
+    assert.equal((await world.all("claim"))[0]?.record.binding, undefined);
+  });
+
   it("are known by name once they exist, and their slot is free when they are gone", async () => {
     await using world = await openWorld({ pools: POOLS });
     const object = deploymentPod("web", { annotations: { [IPS]: "10.20.0.70" } });

@@ -223,7 +223,6 @@ async function admit(
   const { record } = got.claim;
   const token = tokenFor(record, podAllocation);
   if (isRefusal(token)) return denied(request.uid, token);
-  if (signal.aborted && podAllocation.kind === "anySlot") await giveHoldBack(admission.context, got.claim);
   const { annotations } = pod.metadata;
   const named = namedIn(podAllocation, record.name);
   const ips =
@@ -248,6 +247,7 @@ async function admit(
       ...warningsOfUnwritten(macs.unwritten),
     ],
   };
+  if (signal.aborted && podAllocation.kind === "anySlot") await giveHoldBack(admission.context, got.claim);
   return answer(request, pod, assigned, besides);
 }
 
