@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type RequestOptions } from "node:https";
+import { type Agent, createServer, type RequestOptions } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -151,6 +151,23 @@ describe("the way to the API server", () => {
       await access.applyToHTTPSOptions(options);
       assert.deepEqual(options.headers, { Authorization: "Bearer two" });
     });
+  });
+
+  it("of a kubeconfig with a proxy has the client certificate that is in its file now", async () => {
+    const kubeconfig = join(folder, "kubeconfig");
+    const user = { "client-certificate": "client.crt", "client-key": "client.key" };
+    const config = JSON.parse(kubeconfigOf({ port: "1", ca: "" }, user));
+    config.clusters[0].cluster["proxy-url"] = "http://127.0.0.1:3128";
+    writeFileSync(kubeconfig, JSON.stringify(config));
+    writeFileSync(join(folder, "client.key"), "key");
+    const access = await accessOf({ kubeconfig });
+    for (const cert of ["one", "two"]) {
+      writeFileSync(join(folder, "client.crt"), cert);
+      const options: RequestOptions = {};
+      await access.applyToHTTPSOptions(options);
+      const { agent } = options as { agent: Agent };
+      assert.equal(String(agent.options.cert), cert);
+    }
   });
 
   it("of a pod without a service account is told when it is asked for", async () => {

@@ -42,6 +42,8 @@ export class KubeConfigFile implements ApiAccess {
 
   async applyToHTTPSOptions(options: Parameters<ApiAccess["applyToHTTPSOptions"]>[0]): Promise<void> {
     await this.#follow();
+    // client-node keeps one agent for a proxy, with the certificates that it was made with, and has no other way to let it go
+    this.#config["agentCache"].clear();
     await this.#config.applyToHTTPSOptions(options);
   }
 
