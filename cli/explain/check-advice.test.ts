@@ -6,6 +6,7 @@ import { describe, it } from "node:test";
 import { defect, type Finding, pending } from "../../allocator/gc/finding.ts";
 import { adviceOn } from "./check-advice.ts";
 
+const WAITING: readonly string[] = ["stray-block", "unreserved-request"];
 const AUDIT = join(import.meta.dirname, "../../allocator/gc");
 
 /** Kinds that the audit of the records finds with the function. */
@@ -27,8 +28,17 @@ describe("what check says to do", () => {
       assert.doesNotMatch(words, /POD/);
       assert.doesNotMatch(adviceOn(two, "etcd").join(), /\bpods?\b/);
     }
-    for (const kind of kindsIn("pending"))
+    for (const kind of kindsIn("pending").filter((one) => !WAITING.includes(one)))
       assert.match(adviceOn([pending(kind, "a", "x")], "data").join(), /^pending: .* berthctl up$/);
+  });
+
+  it("is not that Berth ends within two minutes what waits for pods, or for a free address", () => {
+    for (const kind of WAITING as Finding["kind"][]) {
+      const waits = [pending(kind, "a", "x"), pending(kind, "b", "y")];
+      const [words = "", ...more] = adviceOn(waits, "cluster");
+      assert.ok(words.startsWith(`${kind}: `) && more.length === 0, words);
+      assert.doesNotMatch(words, /under way|two minutes/);
+    }
   });
 
   it("is left to findings that say it themselves", () => {
