@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { BerthError } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
@@ -27,6 +28,8 @@ const waiting = byHand("lic2", { addresses: [], nonce: "", takesOver: "lic" });
 /** A cluster whose API server is a store in memory, and what happens there before the old claim is deleted. */
 class Scene {
   readonly store: Store;
+  /** What was warned of. */
+  stderr = "";
   readonly #deps = { clock: new ManualClock(), random: new SeededRandom(1), log: noopLogger };
 
   constructor(test: TestContext) {
@@ -55,7 +58,9 @@ class Scene {
         return await store.remove(kind, claim);
       },
     };
-    const [cluster, io] = [{ store, place: "cluster", connection: { call } }, this.#deps] as unknown[];
+    const stderr = { write: (text: string) => (this.stderr += text) };
+    const io: unknown = { ...this.#deps, stderr };
+    const cluster: unknown = { store, place: "cluster", connection: { call } };
     const context = { ...this.#deps, store: deleting } as unknown as Context;
     return await movesInCluster(cluster as Cluster, io as Io).move(context, transfer);
   }
@@ -101,6 +106,20 @@ describe("berthctl release --to in a cluster", () => {
     });
     assert.equal(moved, "changed");
     assert.ok(await scene.has("shop/lic2"));
+  });
+
+  it("says that the new claim is there and waits when the old one could not be deleted", async (t) => {
+    const scene = new Scene(t);
+    await scene.store.create("claim", old);
+    const moving = scene.move(async () => {
+      throw new BerthError("STORE_UNAVAILABLE", 'failed calling webhook "claims.berth.dev": EOF');
+    });
+    await assert.rejects(moving, /failed calling webhook/);
+    assert.ok(await scene.has("shop/lic2"));
+    assert.equal(
+      scene.stderr,
+      "Warning: ipclaim/shop/lic2 is there, and has the addresses as soon as claim shop/lic is deleted: say the same again, or take it back with: kubectl delete ipclaim lic2 -n shop\n",
+    );
   });
 
   for (const [claims, isLeft] of [

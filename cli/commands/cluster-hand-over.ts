@@ -3,6 +3,8 @@
 import { BerthError, refuse } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
+import type { Subject } from "../apply/object-ref.ts";
+import { reportWarning } from "../apply/report.ts";
 import type { Cluster } from "../backend/cluster-backend.ts";
 import { deleteInCluster } from "../backend/cluster-release.ts";
 import type { Io } from "../terminal/command.ts";
@@ -44,10 +46,18 @@ async function moveInCluster(cluster: Cluster, context: Context, transfer: Trans
   if (successor === undefined) return "changed";
   const conflict = made.kind === "there" ? successorConflict(successor, transfer) : undefined;
   if (conflict !== undefined) return await refusedOf(cluster.store, transfer, conflict);
-  const released = await unlessDenied(cluster, seen, () => deleteInCluster(context, seen));
+  const released = await unlessDenied(cluster, seen, () => deleteInCluster(context, seen)).catch((error) => {
+    reportWarning(io, waits(subject, seen.key));
+    throw error;
+  });
   if (released === "released") return await reservedFor(cluster, key, io);
   if (made.kind === "made") await takeBack(cluster, made.uid, { key, from: seen.key });
   return released;
+}
+
+/** Whether the old one was deleted is not known, so the new one stays: it may have the addresses already. */
+function waits({ namespace, name }: Subject, from: string): string {
+  return `ipclaim/${namespace}/${name} is there, and has the addresses as soon as claim ${from} is deleted: say the same again, or take it back with: kubectl delete ipclaim ${name} -n ${namespace}`;
 }
 
 /** What the API server and Berth's admission say to the new claim; nothing is written. */

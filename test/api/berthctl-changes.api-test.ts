@@ -309,7 +309,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         });
         assert.match(
           failed.stderr,
-          /^Error: Berth's webhook, .*: service "berth-webhook" not found; .* kubectl get pods -n berth-system -l [a-z./]+=berth, and say the same again when it is ready\n$/,
+          /^Error: Berth's webhook, .*: service "berth-webhook" not found; .* kubectl get pods -n berth-system -l [a-z./]+=berth, and say the same again when one is ready; if one is already: docs\/troubleshooting\.md, `kubectl apply` hangs\n$/,
         );
       });
 
