@@ -52,8 +52,8 @@ class Scene {
     return scene;
   }
 
-  async give(address: string, container: string): Promise<void> {
-    const claim = claimOf(address, container);
+  async give(address: string, container: string, over: { readonly handMade?: true } = {}): Promise<void> {
+    const claim = { ...claimOf(address, container), ...over };
     await this.store.create("claim", claim);
     for (const one of reservationsOf(claim)) await this.store.create("reservation", one);
   }
@@ -101,6 +101,18 @@ describe("berthctl fence --yes", () => {
     assert.equal(await scene.fence(), undefined);
     assert.deepEqual(await scene.left(), []);
     assert.match(scene.out.stdout, /host host-c is fenced, 2 claims are released\n$/);
+  });
+
+  it("says of a claim made by hand that it is not released, and who has it next", async (t) => {
+    const scene = await Scene.of(t, OLD);
+    await scene.give("10.20.0.73", "recorder", { handMade: true });
+    assert.equal(await scene.fence(), undefined);
+    assert.deepEqual(await scene.left(), ["shop/recorder"]);
+    assert.match(
+      scene.out.stdout,
+      /; its containers have 2 addresses\n {2}10\.20\.0\.73 of shop\/recorder, which was made by hand, is not released: the next container of that name has it, on any host\n/,
+    );
+    assert.match(scene.out.stdout, /host host-c is fenced, 1 claim is released\n$/);
   });
 
   it("leaves what a new host of the name has been given since the mark", async (t) => {

@@ -12,7 +12,7 @@ import { type EtcdBackend, withEtcd } from "../backend/etcd-backend.ts";
 import type { Command, CommandContext } from "../terminal/command.ts";
 import { ETCD_FLAGS, noEtcd } from "../terminal/flags.ts";
 import { printable, timeOf } from "../terminal/output.ts";
-import { claimsOf, fencedClaims, type Marked, markGone } from "./fenced-claims.ts";
+import { boundTo, fencedClaims, type Marked, markGone, staysForItsName } from "./fenced-claims.ts";
 
 /** A host that is alive writes every 10 s (presence.ts), and is given two chances. */
 const WATCHED_MS = 25_000;
@@ -62,12 +62,7 @@ export async function fenceHost(
   const { stdout } = context.io;
   const host = await etcd.registry.get(name);
   if (host === undefined) return await noHost(etcd, name);
-  const claims = await claimsOf(etcd, name);
-  const addresses = claims.flatMap(({ record }) => record.addresses);
-  const last = `${name} was last heard of at ${timeOf(host.record.seen)}, by its own clock`;
-  stdout.write(
-    `${printable(last)}; its containers have ${counted(addresses.length, "address", "addresses")}\n`,
-  );
+  sayWhatItHas(host, await boundTo(etcd, name), context.io);
   if (!confirmed) {
     stdout.write(`with --yes they are free for others; no container of ${printable(name)} may run then\n`);
     return undefined;
@@ -82,6 +77,23 @@ export async function fenceHost(
     stdout.write(`${printable(words)}\n`);
   }
   return undefined;
+}
+
+/** Also of what is not released: a container of the fenced host that runs on has the address of another host's, too. */
+function sayWhatItHas(
+  { name, record }: StoredHost,
+  claims: readonly Stored<"claim">[],
+  { stdout }: CommandContext["io"],
+): void {
+  const addresses = claims.flatMap((claim) => claim.record.addresses);
+  const last = `${name} was last heard of at ${timeOf(record.seen)}, by its own clock`;
+  stdout.write(
+    `${printable(last)}; its containers have ${counted(addresses.length, "address", "addresses")}\n`,
+  );
+  for (const claim of claims.filter(staysForItsName)) {
+    const words = `${claim.record.addresses.join(", ")} of ${claim.key}, which was made by hand, is not released: the next container of that name has it, on any host`;
+    stdout.write(`  ${printable(words)}\n`);
+  }
 }
 
 async function noHost({ registry }: Fenced, name: string): Promise<Refusal> {

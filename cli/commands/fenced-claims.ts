@@ -24,13 +24,21 @@ interface FencedClaims {
   readonly isServing: boolean;
 }
 
-/** Of claims that a person made the next container may have them, wherever it is. */
-export async function claimsOf(
+/** Everything that is the host's by name. */
+export async function boundTo(
   { claims }: Pick<Hosts, "claims">,
   name: string,
 ): Promise<readonly Stored<"claim">[]> {
-  const all = await claims();
-  return all.filter(({ record }) => record.binding?.node === name && record.handMade !== true);
+  return (await claims()).filter(({ record }) => record.binding?.node === name);
+}
+
+/** Of claims that a person made the next container may have them, wherever it is. */
+export function staysForItsName({ record }: Stored<"claim">): boolean {
+  return record.handMade === true;
+}
+
+async function claimsOf(etcd: Pick<Hosts, "claims">, name: string): Promise<readonly Stored<"claim">[]> {
+  return (await boundTo(etcd, name)).filter((claim) => !staysForItsName(claim));
 }
 
 /** `alive`: a host has written the record since it was seen. Another person's mark of the same host is as good as this one's. */
