@@ -100,6 +100,10 @@ describe("misuse", () => {
       ["frobnicate"],
       'there is no command "frobnicate"; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, fence, import, version',
     ],
+    [
+      ["-n", "shop", "get", "claims"],
+      "-n stands behind the command, as in: berthctl COMMAND -n; there are up, down, apply, delete, get, who, explain, check, release, reserve, adopt, fence, import, version",
+    ],
     [["get"], "say what to list: pools, claims, reservations, blocks, attachments, pods, workloads, hosts"],
     [["get", "clams"], '"clams" cannot be listed; did you mean claims?'],
     [["get", "claims", "--ouput", "json"], "get has no flag --ouput; did you mean --output?"],

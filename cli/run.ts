@@ -209,6 +209,10 @@ function unknownCommand(name: string, program: Program): BerthError {
   // a flag that says where, and nothing behind it
   if (PLACES.test(name))
     return usageError(`name a command behind ${name.split("=", 1)[0]}; there are ${names.join(", ")}`);
+  if (/^--?[a-z]/i.test(name))
+    return usageError(
+      `${name} stands behind the command, as in: ${program} COMMAND ${name}; there are ${names.join(", ")}`,
+    );
   const near = commandCalled(name, names) ?? nearestWord(name, names);
   const advice = near === undefined ? `there are ${names.join(", ")}` : `did you mean ${near}?`;
   return usageError(`there is no command ${JSON.stringify(name)}; ${advice}`);
