@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parse, parseAllDocuments } from "yaml";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { itemPath, type KubeItem, NODES, PODS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { parseYaml, parseYamlDocuments } from "../support/yaml.ts";
 import { ACCOUNTS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -33,7 +33,7 @@ export function manifestsOf(folder: "rbac" | "policies"): readonly Manifest[] {
   const names = readdirSync(join(FILES, folder)).filter((name) => name.endsWith(".yaml"));
   return names.sort().flatMap((name) => {
     const text = readFileSync(join(FILES, folder, name), "utf8");
-    return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+    return parseYamlDocuments(text) as readonly Manifest[];
   });
 }
 
@@ -44,7 +44,7 @@ export function roleWith(value: string): readonly Manifest[] {
   const plain = (part.split("{{- end }}\n")[0] ?? "")
     .replaceAll("{{ .Release.Namespace }}", BERTH_NAMESPACE)
     .replaceAll(/^ *(labels:\n *)?\{\{.*\}\}\n/gm, "");
-  const role = parseAllDocuments(plain).flatMap((document) => (document.toJS() as Manifest | null) ?? []);
+  const role = parseYamlDocuments(plain).flatMap((document) => (document as Manifest | null) ?? []);
   assert.deepEqual(
     role.map(({ kind }) => kind),
     ["ClusterRole", "ClusterRoleBinding"],
@@ -56,7 +56,7 @@ export function roleWith(value: string): readonly Manifest[] {
 function withChartsChoice(manifest: Manifest): Manifest {
   const spec = manifest["spec"] as { readonly variables?: readonly { readonly expression: string }[] };
   if (manifest.metadata.name !== "pods.berth.dev" || spec.variables === undefined) return manifest;
-  const bySystem = parse(readFileSync(join(FILES, "dialects.yaml"), "utf8")) as Record<string, string[]>;
+  const bySystem = parseYaml(readFileSync(join(FILES, "dialects.yaml"), "utf8")) as Record<string, string[]>;
   const keys = Object.values(bySystem).flat();
   const variables = spec.variables.map((one) => {
     const expression = keys.reduce((text, key) => text.replaceAll(`, '${key}'`, ""), one.expression);

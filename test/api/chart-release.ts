@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
 import { type Ended, run } from "../support/process.ts";
+import { parseYamlDocuments } from "../support/yaml.ts";
 import type { Manifest } from "./accounts.ts";
 import { ON_ONE_PROCESSOR, partOf } from "./binaries.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -40,7 +40,7 @@ export async function mustHelm(
 /** What would be installed into that namespace. */
 export async function render(values: Values = {}, namespace = "berth-system"): Promise<readonly Manifest[]> {
   const text = await mustHelm(["template", "berth", CHART, "--namespace", namespace], { values });
-  const documents = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null);
+  const documents = parseYamlDocuments(text) as readonly (Manifest | null)[];
   return documents.filter((manifest) => manifest !== null);
 }
 

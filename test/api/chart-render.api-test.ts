@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import { parse } from "yaml";
+import { parseYaml } from "../support/yaml.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { CERTIFICATE, VALUE_SETS } from "./chart-manifests.ts";
 import { CHART, helm, mustHelm, only, render, type Values } from "./chart-release.ts";
@@ -150,7 +150,7 @@ if (havePartsOrSkip(["helm"])) {
     it("has alerts and dashboard as the files have them", async () => {
       const manifests = await render(VALUE_SETS["everything"]);
       const file = (name: string) => readFileSync(join(CHART, "files", name), "utf8");
-      assert.deepEqual(only(manifests, "PrometheusRule")["spec"], parse(file("alerts.yaml")));
+      assert.deepEqual(only(manifests, "PrometheusRule")["spec"], parseYaml(file("alerts.yaml")));
       const dashboard = only(manifests, "ConfigMap", "berth-dashboard")["data"];
       assert.deepEqual(dashboard, { "berth.json": file("dashboard.json") });
     });

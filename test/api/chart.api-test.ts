@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { parse, stringify } from "yaml";
+import { stringify } from "yaml";
 import type { KubeItem } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
 import { run } from "../support/process.ts";
+import { parseYaml } from "../support/yaml.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { caBundles, get, records, secretData, startChartPlane, WebhookPod } from "./chart-cluster.ts";
 import { CHART, helm, mustHelm } from "./chart-release.ts";
@@ -39,7 +40,7 @@ function nextChart(folder: string): string {
   const next = join(folder, "next");
   cpSync(CHART, next, { recursive: true });
   const change = (file: string, edit: (content: never) => void) => {
-    const content: unknown = parse(readFileSync(join(next, file), "utf8"));
+    const content: unknown = parseYaml(readFileSync(join(next, file), "utf8"));
     edit(content as never);
     writeFileSync(join(next, file), stringify(content));
   };

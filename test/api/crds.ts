@@ -2,7 +2,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { parse } from "yaml";
 import { type Body, Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import {
@@ -15,6 +14,7 @@ import {
   type Resource,
 } from "../../kube/api/resource.ts";
 import { patient } from "../support/eventually.ts";
+import { parseYaml } from "../support/yaml.ts";
 import { DEFINITIONS } from "./cluster-resources.ts";
 import { Etcd } from "./etcd.ts";
 import type { ControlPlane } from "./plane.ts";
@@ -39,7 +39,7 @@ export interface Definition {
 /** Every definition of the chart. */
 export function definitions(): readonly Definition[] {
   const files = readdirSync(FOLDER).filter((file) => file.endsWith(".yaml"));
-  return files.sort().map((file) => parse(readFileSync(join(FOLDER, file), "utf8")) as Definition);
+  return files.sort().map((file) => parseYaml(readFileSync(join(FOLDER, file), "utf8")) as Definition);
 }
 
 /** Installs Berth's kinds and waits until the API server serves them. Where it does, as a shared one, nothing is asked but that. */

@@ -3,8 +3,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parse } from "yaml";
 import { inheritedEnv, run } from "../support/process.ts";
+import { parseYaml } from "../support/yaml.ts";
 import { versionOf } from "./binaries.ts";
 import type { Definition } from "./crds.ts";
 
@@ -29,7 +29,7 @@ export async function definitionsOf(operator: keyof typeof OPERATORS): Promise<r
   const { module, folder, files } = OPERATORS[operator];
   const place = join(await fetched(module), folder);
   const names = readdirSync(place).filter((name) => files.test(name));
-  return names.map((name) => parse(readFileSync(join(place, name), "utf8")) as Definition);
+  return names.map((name) => parseYaml(readFileSync(join(place, name), "utf8")) as Definition);
 }
 
 /** The folder of a module, in go's own cache; go compares it with the public checksums. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parse } from "yaml";
 import { Client } from "../../kube/api/client.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import type { Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
+import { parseYaml } from "../support/yaml.ts";
 
 const FOLDER = join(import.meta.dirname, "../../charts/berth/files/webhooks");
 
@@ -26,7 +26,7 @@ const KINDS = ["mutating", "validating"] as const;
 
 /** A configuration as the chart has it. */
 export function configuration(kind: (typeof KINDS)[number]): Configuration {
-  return parse(readFileSync(join(FOLDER, `${kind}.yaml`), "utf8")) as Configuration;
+  return parseYaml(readFileSync(join(FOLDER, `${kind}.yaml`), "utf8")) as Configuration;
 }
 
 function resourceOf(kind: (typeof KINDS)[number]): Resource {

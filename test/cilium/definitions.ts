@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parse } from "yaml";
 import type { Definition } from "../api/crds.ts";
 import { inheritedEnv, run } from "../support/process.ts";
+import { parseYaml } from "../support/yaml.ts";
 
 const MODULE = "github.com/cilium/cilium";
 const FOLDER = "pkg/k8s/apis/cilium.io/client/crds";
@@ -22,7 +22,7 @@ export async function ciliumDefinitions(version = CILIUM): Promise<readonly Defi
   const folder = await moduleFolder(version);
   if (folder === undefined) return undefined;
   const files = ["v2/ciliumnodes.yaml", "v2alpha1/ciliumpodippools.yaml"];
-  return files.map((file) => parse(readFileSync(join(folder, FOLDER, file), "utf8")) as Definition);
+  return files.map((file) => parseYaml(readFileSync(join(folder, FOLDER, file), "utf8")) as Definition);
 }
 
 /** Of the module in Go's own cache, which is filled once; the pinned version is checked against go.sum. */
