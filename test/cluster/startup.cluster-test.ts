@@ -89,8 +89,10 @@ describe("startup", () => {
       await startStopwatch(lab.cluster);
       try {
         for (const ipam of ROUNDS) {
-          rounds.push({ ipam, round: await round(ipam) });
+          const one = await round(ipam);
+          rounds.push({ ipam, round: one });
           times.step(`round ${rounds.length}, ${ipam}`);
+          console.log(`${ipam}: ${ms(one.first.total)} ms, again ${ms(one.second.total)} ms`);
         }
       } finally {
         await endStopwatch(lab.cluster);
