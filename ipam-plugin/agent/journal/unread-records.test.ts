@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { describe, it } from "node:test";
 import { unreadRecordsIn } from "./unread-records.ts";
 
@@ -17,7 +17,8 @@ describe("records that say nothing", () => {
       await writeFile(join(folder, name), text);
       await utimes(join(folder, name), BOOTED_AT + after, BOOTED_AT + after);
     };
-    const found = async () => (await unread()).map((one) => `${one.containerID} ${one.interface}`).sort();
+    const found = async () =>
+      (await unread(() => false)).map((one) => `${one.containerID} ${one.interface}`).sort();
     await write("net-whole-eth0", "{}");
     await write("net-empty-eth0", "");
     await write("my-net-cut-net1", '{"kind":"cniCacheV1","contai');
@@ -32,5 +33,23 @@ describe("records that say nothing", () => {
     assert.deepEqual(await found(), ["whole eth0"]);
     await rm(folder, { recursive: true });
     assert.deepEqual(await found(), []);
+  });
+
+  it("are not those of containers that are known otherwise, which are not even looked at", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "berth-unread-"));
+    let reads = 0;
+    const host = { read: async () => `btime ${reads++}\n` };
+    const unread = unreadRecordsIn([folder], host);
+    for (const name of ["net-a-eth0", "net-b-eth0", "net-b-net1", "net-c-lo"]) {
+      await writeFile(join(folder, name), "");
+    }
+    const known = new Set(["a eth0", "b eth0"]);
+    const isKnown = (one: { containerID: string; interface: string }) =>
+      known.has(`${one.containerID} ${one.interface}`);
+    const found = async () => (await unread(isKnown)).map(({ path }) => basename(path));
+    assert.deepEqual(await found(), ["net-b-net1"]);
+    known.add("b net1");
+    assert.deepEqual([await found(), reads], [[], 1]);
+    await rm(folder, { recursive: true });
   });
 });

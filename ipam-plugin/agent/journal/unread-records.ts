@@ -3,6 +3,7 @@
 
 import { readFile, stat } from "node:fs/promises";
 import { noneIfAbsent } from "../../../system/path-error.ts";
+import type { IsKnown } from "../claims/claim-source.ts";
 import type { Host } from "./host.ts";
 import { bootTime, filesIn, parsed } from "./runtime-records.ts";
 
@@ -13,28 +14,40 @@ export interface UnreadRecord {
   readonly interface: string;
 }
 
-/** Throws what reading a folder or a file throws. */
-export type UnreadRecords = () => Promise<readonly UnreadRecord[]>;
+/** Of containers that are not known otherwise. Throws what reading a folder or a file throws. */
+export type UnreadRecords = (isKnown: IsKnown) => Promise<readonly UnreadRecord[]>;
 
 /** libcni names a file NETWORK-CONTAINER-INTERFACE. */
 const NAME = /-([^-/]+)-([^-/]+)$/;
 
-/** Those that were written in this boot. Loopback is nobody's to have an address on. A file that could be read is not read again before it changes. */
+/**
+ * Those that were written in this boot. Loopback is nobody's to have an address on. A file that could be read is not read again before it
+ * changes. Each DEL asks, on a node that has a file for each of its containers: nothing is looked at but the names of those that are known.
+ */
 export function unreadRecordsIn(folders: readonly string[], host: Pick<Host, "read">): UnreadRecords {
   let readable = new Map<string, number>(); // path -> when it was written
-  return async () => {
+  return async (isKnown) => {
+    const others = (await filesIn(folders))
+      .map(named)
+      .filter((one) => one.interface !== "lo" && !isKnown(one));
+    if (others.length === 0) return [];
     const bootedAt = await bootTime(host);
     const [before, unread]: [typeof readable, UnreadRecord[]] = [readable, []];
     readable = new Map();
-    for (const path of await filesIn(folders)) {
-      const [, containerID = "", interfaceName = "lo"] = NAME.exec(path) ?? [];
-      const written = (await stat(path).catch(noneIfAbsent(undefined)))?.mtimeMs ?? 0;
-      if (interfaceName === "lo" || written < bootedAt) continue;
+    for (const record of others) {
+      const written = (await stat(record.path).catch(noneIfAbsent(undefined)))?.mtimeMs ?? 0;
+      if (written < bootedAt) continue;
+      const { path } = record;
       if (before.get(path) === written || (await isReadable(path))) readable.set(path, written);
-      else unread.push({ path, containerID, interface: interfaceName });
+      else unread.push(record);
     }
-    return unread;
+    return unread.filter((record) => !isKnown(record));
   };
+}
+
+function named(path: string): UnreadRecord {
+  const [, containerID = "", interfaceName = "lo"] = NAME.exec(path) ?? [];
+  return { path, containerID, interface: interfaceName };
 }
 
 /** Or gone. */

@@ -41,6 +41,8 @@ export class NodeWorld {
   reporting: Reporting | undefined;
   /** What the runtime says of its own record of an attachment. */
   runtimeRecord: RecordState = "unkept";
+  /** How often it was asked for. */
+  recordReads = 0;
   /** By the runtime's records at the start: address -> sandbox. */
   readonly recorded = new Map<string, ClaimAttachment>();
   /** A record of the runtime's that says nothing. */
@@ -77,7 +79,10 @@ export class NodeWorld {
         if (this.fault !== undefined) throw this.fault;
         return this.pods.get(`${namespace}/${name}`);
       },
-      recordOf: async () => this.runtimeRecord,
+      recordOf: async () => {
+        this.recordReads++;
+        return this.runtimeRecord;
+      },
       recorded: {
         of: async ({ addresses: [address = ""] }) => {
           const sandbox = this.recorded.get(address);

@@ -63,6 +63,7 @@ describe("a claim without a sandbox", () => {
       end();
       await delAndSettle("a");
       assert.equal(await node.status("a"), "Detached box-a for uid-a");
+      await node.claims.settle("shop/a"); // the watch has not told of it
       await node.hear("a");
       assert.deepEqual(node.claims.inUse(), []);
       await node.claims.settle("shop/a");
@@ -117,6 +118,16 @@ describe("a claim without a sandbox", () => {
     const next = ask("a", { pod: { namespace: "shop", name: "a", uid: "uid-2" } });
     assert.equal(await node.said(next), "10.20.0.70 of shop/a");
     assert.equal(node.calls.length, 3, "what was written for the other pod says nothing about this one");
+  });
+
+  it("is let go again where the watch never tells of it, as of an etcd that was restored", async () => {
+    await node.assign("a", "10.20.0.70");
+    node.forget("a");
+    await node.claims.settle("shop/a");
+    node.world.clock.advance(10_000);
+    await node.claims.settle("shop/a");
+    const once = ["pod shop/a", "report shop/a Detached"];
+    assert.deepEqual(node.calls, [...once, ...once, "get shop/a"]);
   });
 
   it("whose status others keep changing is tried again later", async () => {

@@ -40,7 +40,11 @@ describe("an ADD of a pod whose claim is known", () => {
     await node.assign("a", "10.20.0.70");
     await node.add(ask("a"));
     await node.claims.report("shop/a");
-    assert.deepEqual([node.calls, node.suspects.splice(0)], [[], ["shop/a"]]);
+    await node.claims.report("shop/a");
+    assert.deepEqual([node.calls, node.suspects.splice(0), node.recordReads], [[], ["shop/a"], 1]);
+    await node.add(ask("a", { attachment: { network: "net", containerID: "box-2", interface: "eth0" } }));
+    await node.claims.report("shop/a");
+    assert.deepEqual([node.suspects.splice(0), node.recordReads], [["shop/a"], 2], "of another sandbox");
     const net1 = { network: "net", containerID: "box-b", interface: "net1" };
     await node.assign("b", "10.20.0.71");
     await node.add(ask("b", { attachment: net1 }));

@@ -49,6 +49,7 @@ const RECORD_AGAIN_MS = 1_000;
 export class NodeClaims implements ClaimSource {
   readonly #options: NodeClaimsOptions;
   readonly #holders = new Map<string, Holder>(); // claim -> its last sandbox
+  readonly #kept = new WeakMap<Holder, string>(); // those of which the runtime has its record, and with which addresses
   readonly #interfaces: ClaimInterfaces;
   readonly #search: ClaimSearch;
 
@@ -147,7 +148,7 @@ export class NodeClaims implements ClaimSource {
     const { view, reports } = this.#options;
     const holder = this.#holders.get(claim);
     if (holder?.live === true) this.#holders.set(claim, { ...holder, live: false });
-    const seen = view.isSynced ? view.claim(claim) : undefined;
+    const seen = view.isSynced ? this.#latest(claim) : undefined;
     if (seen?.record.binding === undefined || isDetached(seen.record)) return;
     if (await this.#mayComeBack(seen.record, seen.record.binding)) return;
     const isIts = holder?.pod.uid !== "" && holder?.pod.uid === seen.record.binding.podUID;
@@ -156,8 +157,8 @@ export class NodeClaims implements ClaimSource {
 
   /** Writes which sandbox has the claim, unless its status says that, or others do. */
   async report(claim: string): Promise<void> {
-    const { view, reports, node } = this.#options;
-    const seen = view.claim(claim);
+    const { reports, node } = this.#options;
+    const seen = this.#latest(claim);
     const holder = this.#holders.get(claim);
     if (seen === undefined || holder?.live !== true || !isNews(seen.record, holder, node)) return;
     if (await this.#isKnownElsewhere(seen.record, holder)) return;
@@ -168,18 +169,28 @@ export class NodeClaims implements ClaimSource {
     );
   }
 
+  #latest(claim: string): Stored<"claim"> | undefined {
+    const { view, reports } = this.#options;
+    const told = view.claim(claim);
+    return told && reports.latest(told);
+  }
+
   /**
    * The runtime's record names the sandbox to an agent without its journal, and the kubelet tells people which addresses
    * the pod has (ADR 0042). A status that names another sandbox is put right all the same.
    */
-  async #isKnownElsewhere(record: Claim, { claim, attachment, answeredAt }: Holder): Promise<boolean> {
+  async #isKnownElsewhere(record: Claim, holder: Holder): Promise<boolean> {
+    const { claim, attachment, answeredAt } = holder;
     const { recordOf, clock, checkAfter } = this.#options;
     const { status, binding } = record;
     if (this.#interfaces.isAmongSeveral(record)) return false;
     if (recordOf === undefined || attachment.interface !== FIRST_INTERFACE) return false;
     const said = status.attachment;
     if (said?.detached === false || (said !== undefined && said.podUID === binding?.podUID)) return false;
+    // each change of a pod asks, and a pod changes five times while it starts and ends
+    if (this.#kept.get(holder) === record.addresses.join()) return true;
     const state = await recordOf(attachment, record.addresses);
+    if (state === "kept") this.#kept.set(holder, record.addresses.join());
     if (state !== "missing" || answeredAt === undefined) return state === "kept";
     const isEarly = clock.monotonic() - answeredAt < RECORD_MS;
     if (isEarly) checkAfter(claim, RECORD_AGAIN_MS);
@@ -195,9 +206,9 @@ export class NodeClaims implements ClaimSource {
       if (holder?.live === false) this.#holders.delete(claim);
     }
     this.#interfaces.changed(claim, uid);
-    if (now !== undefined) return;
-    reports.forget(claim);
-    if (holder?.live !== true) return;
+    if (now === undefined) reports.forget(claim);
+    else reports.told(now);
+    if (now !== undefined || holder?.live !== true) return;
     const { containerID } = holder.attachment;
     log.warn("a sandbox of this node has a claim that was taken from the node", { claim, containerID, node });
   }

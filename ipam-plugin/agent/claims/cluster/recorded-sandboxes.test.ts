@@ -23,7 +23,8 @@ function recorded(
       over.read?.();
       return records;
     },
-    unread: async () => [{ path: "/r/net-c9-eth0", containerID: "c9", interface: "eth0" }],
+    unread: async (isKnown) =>
+      [{ path: "/r/net-c9-eth0", containerID: "c9", interface: "eth0" }].filter((one) => !isKnown(one)),
     isStillThere: async ({ path }) => !removed.has(path),
     host: { look: async () => over.seen ?? "present" },
     node: "node-a",

@@ -49,7 +49,7 @@ export class RecordedSandboxes {
 
   /** A record of a container that the journal does not know and that cannot be read: it may be of any claim's sandbox. */
   async unreadable(isKnown: IsKnown): Promise<UnreadRecord | undefined> {
-    return (await this.#options.unread()).find((record) => !isKnown(record));
+    return (await this.#options.unread(isKnown))[0];
   }
 
   /** The journal knows of it, and will know of its end: the record says nothing more. */

@@ -15,6 +15,17 @@ interface StatusWriterOptions {
   readonly clock: Clock;
 }
 
+/** A watch is behind for less. An etcd that was restored never tells of what was written after its snapshot. */
+const UNTOLD_MS = 10_000;
+
+interface Written {
+  /** The revision that it replaced. */
+  readonly before: string;
+  readonly now: Stored<"claim">;
+  /** Monotonic. */
+  readonly at: number;
+}
+
 /**
  * Writes the status of claims that are bound to this node, and remembers which of them it may have released: once the
  * status says `detached`, the binding may move to another node, and an answer from memory would prove nothing.
@@ -22,6 +33,7 @@ interface StatusWriterOptions {
 export class StatusWriter {
   readonly #options: StatusWriterOptions;
   readonly #released = new Map<string, string>(); // claim -> UID of the pod that it was, or may have been, released by
+  readonly #written = new Map<string, Written>(); // claim -> what was written last, until the watch has told of something newer
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
@@ -35,6 +47,19 @@ export class StatusWriter {
   /** According to the watch, the claim belongs to another pod or node now. */
   forget(claim: string): void {
     this.#released.delete(claim);
+    this.#written.delete(claim);
+  }
+
+  /** The watch has told of that revision. */
+  told({ key, revision }: Stored<"claim">): void {
+    if (this.#written.get(key)?.before !== revision) this.#written.delete(key);
+  }
+
+  /** What this process has made of exactly that revision, which the watch has not told yet; or the claim as it is given. */
+  latest(seen: Stored<"claim">): Stored<"claim"> {
+    const written = this.#written.get(seen.key);
+    if (written?.before !== seen.revision) return seen;
+    return this.#options.clock.monotonic() - written.at < UNTOLD_MS ? written.now : seen;
   }
 
   /**
@@ -77,7 +102,7 @@ export class StatusWriter {
     claim: string | Stored<"claim">,
     next: (claim: Claim) => ClaimAttachment | undefined,
   ): Promise<Stored<"claim"> | undefined> {
-    const { store } = this.#options;
+    const { store, clock } = this.#options;
     const key = typeof claim === "string" ? claim : claim.key;
     const known = typeof claim === "string" ? {} : { seen: claim };
     const change = { kind: "claim", key, doing: "its status was written", ...known } as const;
@@ -85,7 +110,9 @@ export class StatusWriter {
       const attachment = seen && next(seen.record);
       if (seen === undefined || attachment === undefined) return undefined;
       const result = await store.report(seen, { attachment });
-      return result.kind === "replaced" ? result.stored : "conflict";
+      if (result.kind !== "replaced") return "conflict";
+      this.#written.set(key, { before: seen.revision, now: result.stored, at: clock.monotonic() });
+      return result.stored;
     });
   }
 }
