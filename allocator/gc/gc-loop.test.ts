@@ -5,13 +5,13 @@ import { altered } from "../../test/simulation/altered.ts";
 import { entries, ordinalAllocation } from "../../test/support/allocation-requests.ts";
 import { ManualClock } from "../../test/support/clock.ts";
 import { eventually } from "../../test/support/eventually.ts";
-import { claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { attachmentOf, bindingTo, claimRecord, DB_POOL, granted } from "../../test/support/fixtures.ts";
 import { workload } from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { noopMetrics } from "../base/ports.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { readObject } from "../manifest/kubernetes-object.ts";
-import type { Store } from "../store/store.ts";
+import type { Store, Stored } from "../store/store.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
 import { startGcLoop } from "./gc-loop.ts";
 
@@ -44,7 +44,17 @@ async function ordinals(world: World, ...names: readonly string[]): Promise<void
   await world.settle();
 }
 
-describe("keepHouse", () => {
+/** mysql-0 runs there. */
+async function boundTo({ realStore }: World, node: string): Promise<Stored<"claim">> {
+  const seen = await realStore.get("claim", "shop/mysql-0");
+  assert.ok(seen);
+  const binding = bindingTo("mysql-0", node);
+  const bound = await realStore.replace("claim", seen, { ...seen.record, binding });
+  assert.ok(bound.kind === "replaced");
+  return bound.stored;
+}
+
+describe("the loop of the garbage collector", () => {
   it("judges a suspect without waiting for the next pass", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
@@ -53,6 +63,36 @@ describe("keepHouse", () => {
     await ordinals(world, "mysql-0");
     await world.objects.forget("StatefulSet", "shop", "mysql");
     loop.enqueue(claimRecord());
+    await eventually("it is released", async () =>
+      Object.keys(await world.holdings()).length === 0 ? true : undefined,
+    );
+    assert.equal(clock.monotonic(), 0);
+    await loop.close();
+  });
+
+  it("reads a suspect only if the view shows nothing that keeps it, and judges it again as soon as that changes", async () => {
+    const reads: string[] = [];
+    const clock = new ManualClock();
+    const counted = (store: Store) =>
+      altered(store, {
+        get: async (kind, key) => {
+          if (kind === "claim") reads.push(key);
+          return await store.get(kind, key);
+        },
+      });
+    await using world = await openWorld({ pools: [DB_POOL], clock, wrap: counted });
+    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+    await ordinals(world, "mysql-0");
+    const loop = startGcLoop(world.context, world.collector(), noopMetrics);
+    const bound = await boundTo(world, "node-a");
+    await world.settle();
+    await world.objects.forget("StatefulSet", "shop", "mysql");
+    reads.length = 0;
+    loop.enqueue(claimRecord());
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(reads, [], "its sandbox may be up");
+    const attachment = attachmentOf("mysql-0", { detached: true });
+    await world.realStore.report(bound, { attachment });
     await eventually("it is released", async () =>
       Object.keys(await world.holdings()).length === 0 ? true : undefined,
     );

@@ -3,6 +3,7 @@
 import { messageOf } from "../base/errors.ts";
 import type { Metrics } from "../base/ports.ts";
 import type { Context } from "../cache/context.ts";
+import { readClaim } from "../cache/reader.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import type { GarbageCollector, GcReport } from "./garbage-collector.ts";
 
@@ -25,6 +26,7 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
   const judges = new Set<Promise<void>>(); // those that are at work
   let idle = AT_ONCE;
   const judged = new Set<string>(); // namespace/name of those that are judged now
+  const kept = new Map<string, number>(); // namespace/name -> monotonic time at which it was found to be kept
   const judge = async () => {
     await Promise.resolve(); // whoever points one out waits for nothing
     for (const [key, claim] of suspects) {
@@ -33,21 +35,33 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
       if (judged.has(key)) continue;
       suspects.delete(key);
       judged.add(key);
-      await judgeOne(context, collector, claim);
+      kept.delete(key);
+      if (await isKept(context, collector, claim)) kept.set(key, context.clock.monotonic());
       judged.delete(key);
     }
     idle++;
   };
-  const passes = repeat(context, stop.signal, () => passOnce(context, collector, metrics));
+  const enqueue = (claim: Claim) => {
+    suspects.set(claimKey(claim), claim);
+    if (idle === 0) return;
+    idle--;
+    const judging = judge().finally(() => judges.delete(judging));
+    judges.add(judging);
+  };
+  const isRecent = (at: number) => context.clock.monotonic() - at < PASS_EVERY_MS;
+  // the view may have been behind, or the sandbox have ended after its pod was gone: nobody waits for the next pass
+  const unsubscribe = context.view.onChange?.("claim", (key, now) => {
+    if (now === undefined || now.record.releasing === true) return;
+    if (judged.has(key) || isRecent(kept.get(key) ?? Number.NEGATIVE_INFINITY)) enqueue(now.record);
+  });
+  const passes = repeat(context, stop.signal, async () => {
+    for (const [key, at] of kept) if (!isRecent(at)) kept.delete(key);
+    await passOnce(context, collector, metrics);
+  });
   return {
-    enqueue(claim) {
-      suspects.set(claimKey(claim), claim);
-      if (idle === 0) return;
-      idle--;
-      const judging = judge().finally(() => judges.delete(judging));
-      judges.add(judging);
-    },
+    enqueue,
     async close() {
+      unsubscribe?.();
       stop.abort();
       await Promise.all([passes, ...judges]);
       collector.close();
@@ -55,16 +69,18 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
   };
 }
 
-async function judgeOne(context: Context, collector: GarbageCollector, claim: Claim): Promise<void> {
+/** As far as the view shows: what would be let go by that is read and judged again before. False: it was not kept, or cannot be judged now. */
+async function isKept(context: Context, collector: GarbageCollector, claim: Claim): Promise<boolean> {
   const key = claimKey(claim);
   try {
-    const seen = await context.store.get("claim", key);
-    if (seen !== undefined) await collector.judgeClaim(seen);
+    const seen = await readClaim(context, key);
+    return seen !== undefined && (await collector.judgeClaim(seen)).kind === "keep";
   } catch (error) {
     context.log.warn("claim could not be judged; the next pass tries again", {
       claim: key,
       error: messageOf(error),
     });
+    return false;
   }
 }
 
