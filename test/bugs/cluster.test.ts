@@ -216,7 +216,7 @@ describe("bugs of others, on a cluster's node", () => {
       pod: { namespace: "shop", name, uid: `uid-${name}` },
       attachment: { network: "net", containerID: `box-${name}`, interface: "eth0" },
     });
-    await node.claims.settle(`shop/${name}`);
+    await node.settle(`shop/${name}`);
   };
 
   it("B4 between two sandboxes of a pod its claim is not let go", async () => {
@@ -239,7 +239,7 @@ describe("bugs of others, on a cluster's node", () => {
     await node.assign("a", "10.20.0.70");
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
     node.claims = node.another();
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.equal(await node.status("a"), "not reported");
     node.see(podOf("a"));
     assert.equal(await node.said(ask("a")), `10.20.0.70 of shop/a`);
@@ -263,7 +263,7 @@ describe("bugs of others, on a cluster's node", () => {
     await node.assign("a", "10.20.0.70");
     node.pods.delete("shop/a"); // gone, and the watch has not told yet
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.ok(!isRefusal(await node.bind("a", "uid-next", "node-b")));
     node.view.seePod({ namespace: "shop", name: "a" }, podOf("a"));
     assert.match(await node.said(ask("a")), /^CLAIM_BUSY|^CLAIM_CHANGED/);

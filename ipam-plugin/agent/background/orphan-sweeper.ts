@@ -3,6 +3,7 @@
 import { isStoreFault } from "../../../allocator/base/errors.ts";
 import { unknownSandbox } from "../add/unknown-sandbox.ts";
 import { placeOf } from "../claims/claim-place.ts";
+import type { IsKnown } from "../claims/claim-source.ts";
 import { type Attachment, attachmentKey, detached, lookForNetns } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 
@@ -43,22 +44,17 @@ export async function releasePreviousBoot({ attachments, bootId, clock, log }: R
 
 /**
  * Runs `work` if no sandbox has the claim, in this journal or by another journal's report. ADDs of the claim wait meanwhile: while its
- * lock is held, none is between binding and journal.
+ * lock is held, none is between binding and journal. `isKnown`: to the journal.
  */
 export async function ifUnused(
   claim: string,
   services: Pick<AgentServices, "attachments" | "locks" | "claimSource" | "host" | "bootId" | "log">,
-  work: () => Promise<void>,
+  work: (isKnown: IsKnown) => Promise<void>,
 ): Promise<void> {
   await services.locks.run(`claim\0${claim}`, async () => {
     if (services.attachments.ofClaim(claim).length > 0) return;
     const unknown = await unknownSandbox(claim, services);
-    if (unknown === undefined) {
-      const reason = await services.claimSource.unknowable?.((one) => services.attachments.knows(one));
-      if (reason === undefined) return await work();
-      services.log.warn("claim is kept, as it is not known whether a sandbox has it", { claim, reason });
-      return;
-    }
+    if (unknown === undefined) return await work((one) => services.attachments.knows(one));
     const { containerID, netns } = unknown;
     services.log.warn("claim is kept for a sandbox that is up and not in the journal", {
       claim,

@@ -123,8 +123,6 @@ export interface ClaimSource {
   detached(notice: SandboxEnd): Promise<void>;
   /** Sandboxes of this node that were reported to have the claim, and not to have ended, so far as is known. */
   lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]>;
-  /** Why it is not known whether there are more of them, in words; undefined, or absent: it is. `isKnown`: to the journal. */
-  unknowable?(isKnown: IsKnown): Promise<string | undefined>;
   /** Claims that count as in use on this node, so far as is known: as namespace/name. */
   inUse(): readonly string[];
   /**

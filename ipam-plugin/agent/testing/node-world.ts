@@ -99,6 +99,11 @@ export class NodeWorld {
     });
   }
 
+  /** Of a claim that the journal knows nothing of. */
+  async settle(claim: string): Promise<void> {
+    await this.claims.settle(claim, () => false);
+  }
+
   reportsBy(clock: Clock): StatusWriter {
     return new StatusWriter({ store: this.#store(), node: NODE, clock });
   }

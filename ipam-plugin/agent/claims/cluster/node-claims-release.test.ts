@@ -24,7 +24,7 @@ const lost = () => new BerthError("TIMED_OUT", "the API server does not answer")
 /** What a DEL does, and the look at the claim behind it. */
 const delAndSettle = async (name: string) => {
   await node.claims.detached(noticeOf(name));
-  await node.claims.settle(`shop/${name}`);
+  await node.settle(`shop/${name}`);
 };
 
 describe("a claim without a sandbox", () => {
@@ -34,7 +34,9 @@ describe("a claim without a sandbox", () => {
     await node.assign("a", "10.20.0.70");
     assert.deepEqual(node.claims.inUse(), ["shop/a"]);
     await node.addAndReport("a");
+    node.unread = { path: "/r/net-box-z-eth0", containerID: "box-z", interface: "eth0" };
     await delAndSettle("a");
+    assert.deepEqual(node.warnings, [], "the runtime's records are not read for that");
     assert.deepEqual(node.calls, ["report shop/a Attached"]);
     assert.equal(await node.status("a"), "Attached box-a for uid-a");
   });
@@ -42,13 +44,13 @@ describe("a claim without a sandbox", () => {
   it("is kept when only the watch says that the pod is gone, or ended, or when nobody can say", async () => {
     await node.assign("a", "10.20.0.70");
     node.view.seePod({ namespace: "shop", name: "a" }, undefined);
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     node.fault = lost();
-    await assert.rejects(node.claims.settle("shop/a"), /does not answer/);
+    await assert.rejects(node.settle("shop/a"), /does not answer/);
     assert.deepEqual(node.calls, ["pod shop/a", "pod shop/a"]);
     assert.equal(await node.status("a"), "not reported");
     node.view.isSynced = false;
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.deepEqual([node.calls.length, node.claims.inUse()], [2, []]);
   });
 
@@ -63,10 +65,10 @@ describe("a claim without a sandbox", () => {
       end();
       await delAndSettle("a");
       assert.equal(await node.status("a"), "Detached box-a for uid-a");
-      await node.claims.settle("shop/a"); // the watch has not told of it
+      await node.settle("shop/a"); // the watch has not told of it
       await node.hear("a");
       assert.deepEqual(node.claims.inUse(), []);
-      await node.claims.settle("shop/a");
+      await node.settle("shop/a");
       assert.deepEqual(node.calls, ["report shop/a Attached", "pod shop/a", "report shop/a Detached"]);
     });
   }
@@ -75,7 +77,7 @@ describe("a claim without a sandbox", () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
     assert.ok(isRefusal(await node.bind("a", "uid-2", "node-b")));
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.equal(await node.status("a"), "Detached  for uid-a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2", "node-b")));
   });
@@ -91,7 +93,7 @@ describe("a claim without a sandbox", () => {
     const journal = { ofClaim: () => [], knows: () => false } as unknown as AgentServices["attachments"];
     const locks = new KeyedMutex();
     const parts = { attachments: journal, locks, claimSource, host, bootId: "boot-1", log: noopLogger };
-    const settle = () => ifUnused("shop/a", parts, () => claimSource.settle("shop/a"));
+    const settle = () => ifUnused("shop/a", parts, (isKnown) => claimSource.settle("shop/a", isKnown));
     const seen = { netns: "/run/netns/a", bootID: "boot-1" };
     node.recorded.set("10.20.0.70", attachmentOf("a", { node: NODE, podUID: "uid-a", ...seen }));
     host.present.add(seen.netns);
@@ -110,7 +112,7 @@ describe("a claim without a sandbox", () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2"))); // the watch is behind
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.deepEqual(node.calls, ["pod shop/a", "report shop/a Detached", "get shop/a"]);
     assert.equal(await node.status("a"), "not reported");
     node.see(podOf("a", { uid: "uid-2" }));
@@ -123,9 +125,9 @@ describe("a claim without a sandbox", () => {
   it("is let go again where the watch never tells of it, as of an etcd that was restored", async () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     node.world.clock.advance(10_000);
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     const once = ["pod shop/a", "report shop/a Detached"];
     assert.deepEqual(node.calls, [...once, ...once, "get shop/a"]);
   });
@@ -134,10 +136,7 @@ describe("a claim without a sandbox", () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
     node.reporting = async () => ({ kind: "conflict" });
-    await assert.rejects(
-      node.claims.settle("shop/a"),
-      /claim shop\/a kept changing while its status was written/,
-    );
+    await assert.rejects(node.settle("shop/a"), /claim shop\/a kept changing while its status was written/);
   });
 });
 
@@ -147,7 +146,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   it("asks the authority and writes to it first", async () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     node.calls.length = 0;
     node.see(podOf("a")); // as it may look from a node that is behind
     assert.equal(await node.said(ask("a")), "10.20.0.70 of shop/a");
@@ -158,7 +157,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   it("is refused when the claim has moved", async () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.ok(!isRefusal(await node.bind("a", "uid-2", "node-b")));
     node.see(podOf("a"));
     assert.match(
@@ -176,7 +175,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
         if (outcome === "written") await real(seen, status);
         throw lost();
       };
-      await assert.rejects(node.claims.settle("shop/a"), /does not answer/);
+      await assert.rejects(node.settle("shop/a"), /does not answer/);
       node.reporting = undefined;
       node.see(podOf("a"));
       node.calls.length = 0;
@@ -195,7 +194,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
       landing.resolve(async () => (await real(seen, status)).kind);
       throw lost();
     };
-    await assert.rejects(node.claims.settle("shop/a"));
+    await assert.rejects(node.settle("shop/a"));
     node.reporting = undefined;
     node.see(podOf("a"));
     assert.equal(await node.said(ask("a")), "10.20.0.70 of shop/a");
@@ -208,7 +207,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
     const next = node.another();
-    await node.claims.settle("shop/a"); // of the process before it: the view of the next one is older
+    await node.settle("shop/a"); // of the process before it: the view of the next one is older
     assert.ok(!isRefusal(await node.bind("a", "uid-2", "node-b")));
     assert.match(
       await node.said(ask("a"), next),
@@ -224,7 +223,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   it("is refused without the API server, and is not counted as attached", async () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     node.see(podOf("a"));
     node.reporting = async () => {
       throw lost();
@@ -239,7 +238,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
   it("that was given up writes nothing any more, or is looked at again", async () => {
     await node.assign("a", "10.20.0.70");
     node.forget("a");
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     await node.hear("a");
     node.see(podOf("a"));
     node.calls.length = 0;
@@ -258,7 +257,7 @@ describe("an ADD after its claim was let go, or may have been", () => {
     node.reporting = undefined;
     node.forget("a");
     await node.hear("a");
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.equal(await node.status("a"), "Detached box-a for uid-a");
   });
 });

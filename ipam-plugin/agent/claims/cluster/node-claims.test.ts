@@ -129,7 +129,7 @@ describe("an ADD of a pod whose claim is known", () => {
     assert.equal(await node.said(over("box-1", "net1")), "10.20.0.70 of shop/a");
     assert.equal(await node.said(over("box-1", "eth0")), "unclaimed");
     await node.claims.detached({ ...noticeOf("a", "box-1"), attachment: over("box-1", "net1").attachment });
-    await node.claims.settle("shop/a");
+    await node.settle("shop/a");
     assert.equal(await node.said(over("box-2", "eth0")), "unclaimed");
     assert.equal(await node.said(over("box-2", "net1")), "10.20.0.70 of shop/a");
     await node.claims.report("shop/a");

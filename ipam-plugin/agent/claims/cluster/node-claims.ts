@@ -3,10 +3,11 @@
 import { isRefusal, type Refusal } from "../../../../allocator/base/errors.ts";
 import type { Logger } from "../../../../allocator/base/ports.ts";
 import { isDetached, planBind } from "../../../../allocator/lifecycle/bind.ts";
-import type { Binding, Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
+import type { Claim, ClaimAttachment } from "../../../../allocator/model/claim.ts";
 import { FIRST_INTERFACE } from "../../../../allocator/model/interfaces.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 import type { RecordOf } from "../../journal/runtime-records.ts";
+import type { UnreadRecord } from "../../journal/unread-records.ts";
 import { changed, NO_CLAIM, requestMismatch, resultOf, serves, throwIfCancelled } from "../claim-result.ts";
 import type {
   AttachRequest,
@@ -123,13 +124,6 @@ export class NodeClaims implements ClaimSource {
     return [...byStatus, ...((await recorded?.of(record)) ?? [])];
   }
 
-  async unknowable(isKnown: IsKnown): Promise<string | undefined> {
-    const record = await this.#options.recorded?.unreadable(isKnown);
-    return (
-      record && `the runtime's record ${record.path} cannot be read; remove it once the container is gone`
-    );
-  }
-
   inUse(): readonly string[] {
     const { view } = this.#options;
     if (!view.isSynced) return [];
@@ -142,15 +136,20 @@ export class NodeClaims implements ClaimSource {
 
   /**
    * No sandbox of this node has the claim, and none is about to: lets it go, unless its pod may have another one. To be
-   * called in the claim's turn; throws what the API server's silence makes it throw.
+   * called in the claim's turn; throws what the API server's silence makes it throw. `isKnown`: to the journal.
    */
-  async settle(claim: string): Promise<void> {
-    const { view, reports } = this.#options;
+  async settle(claim: string, isKnown: IsKnown): Promise<void> {
+    const { view, reports, recorded } = this.#options;
     const holder = this.#holders.get(claim);
     if (holder?.live === true) this.#holders.set(claim, { ...holder, live: false });
     const seen = view.isSynced ? this.#latest(claim) : undefined;
     if (seen?.record.binding === undefined || isDetached(seen.record)) return;
-    if (await this.#mayComeBack(seen.record, seen.record.binding)) return;
+    const pod = { namespace: seen.record.namespace, name: seen.record.binding.podName };
+    // its sandbox may be created again; what is seen here says so at no cost, that it is gone is for the API server to say
+    if (needs(view.pod(pod), seen.record.binding)) return;
+    const unread = await recorded?.unreadable(isKnown);
+    if (unread !== undefined) return this.#keep(claim, unread);
+    if (needs(await this.#options.livePod(pod), seen.record.binding)) return;
     const isIts = holder?.pod.uid !== "" && holder?.pod.uid === seen.record.binding.podUID;
     await reports.detached(seen, isIts ? holder.attachment : undefined);
   }
@@ -261,11 +260,9 @@ export class NodeClaims implements ClaimSource {
     return last;
   }
 
-  /** While the pod exists its sandbox may be created again. Answered from memory if the pod is seen there, else by the API server. */
-  async #mayComeBack({ namespace }: Claim, binding: Binding): Promise<boolean> {
-    const { view, livePod } = this.#options;
-    const place = { namespace, name: binding.podName };
-    return needs(view.pod(place), binding) || needs(await livePod(place), binding);
+  #keep(claim: string, { path }: UnreadRecord): void {
+    const reason = `the runtime's record ${path} cannot be read; remove it once the container is gone`;
+    this.#options.log.warn("claim is kept, as it is not known whether a sandbox has it", { claim, reason });
   }
 }
 
