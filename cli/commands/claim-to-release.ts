@@ -22,7 +22,6 @@ import { claimKeyOf } from "../apply/object-ref.ts";
 import { reportWarning } from "../apply/report.ts";
 import { parseDenial } from "../backend/admission-denial.ts";
 import type { Backend, Objects } from "../backend/backend.ts";
-import { containerOf, describeHolder } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { isForPod } from "../explain/kept-for-name.ts";
 import type { Io } from "../terminal/command.ts";
@@ -94,29 +93,6 @@ export function noClaim(key: string): Refusal {
   return refuse("CLAIM_MISSING", `there is no claim ${key}; see what there is with: berthctl get claims -A`, {
     claim: key,
   });
-}
-
-/** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
-export async function busy(
-  { key, record }: Stored<"claim">,
-  { uses, world, place }: Backend,
-): Promise<Refusal | undefined> {
-  const sandbox = (await uses([record])).find(({ claim }) => claim === key);
-  if (sandbox === undefined && isDetached(record)) return undefined;
-  const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
-  const node = record.binding?.node || sandbox?.node || "this one";
-  const container = containerOf(record, place);
-  const named = place === "etcd" ? pod : `pod ${pod}`; // of a runtime that says a name that is the container's
-  const whose = container === undefined ? named : describeHolder(record, place);
-  const [first, where] = place === "etcd" ? ["stop the container", "host"] : ["delete the pod", "node"];
-  // invariant 3b; whoever may not read Nodes cannot know
-  if (await ifAllowed(() => world.fenced(node), false)) return undefined;
-  return refuse(
-    "CLAIM_BUSY",
-    `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to ${whose} on ${where} ${node}, whose sandbox may be alive; ` +
-      `${first} first, or use --force if you know that its sandbox is gone`,
-    { claim: key, pod },
-  );
 }
 
 /** What admission says to it is a refusal like our own; force does not help against it. */

@@ -19,7 +19,8 @@ import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
-import { busy, claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
+import { busy, forcedUse } from "./claim-in-use.ts";
+import { claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
 import { movesHere, triesHere } from "./hand-over-here.ts";
 import { isSuccessor, type Moved, type Mover, type Succession, type Transfer } from "./transfer.ts";
 
@@ -107,6 +108,8 @@ async function tell(
   const successor = `${titleOf(step.subject)} created${dry}   ${holdings}`;
   io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
   warnOfUse(io, record, backend);
+  const forced = await forcedUse(step.seen, backend);
+  if (forced !== undefined) reportWarning(io, forced);
   warnOfPods(io, record, await podsWithout(record, backend), claimKey(step.subject));
 }
 

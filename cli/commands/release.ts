@@ -14,9 +14,9 @@ import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
+import { busy, forcedUse } from "./claim-in-use.ts";
 import {
   askedFor,
-  busy,
   claimMeant,
   noClaim,
   type PodsWithoutClaim,
@@ -113,10 +113,12 @@ async function releaseOne(
       ? undefined
       : ((await busy(seen, backend)) ?? (await askedFor(seen.record, backend)));
     if (refusal !== undefined) return refusal;
-    if (dryRun) return await forecast(context, backend, seen.record);
+    const forced = await forcedUse(seen, backend);
+    const told = (released: Released) => ({ ...released, stillUsed: forced ?? released.stillUsed });
+    if (dryRun) return told(await forecast(context, backend, seen.record));
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
     if (isRefusal(outcome)) return outcome;
-    return outcome === "released" ? await releasedNow(context, backend, seen.record) : "conflict";
+    return outcome === "released" ? told(await releasedNow(context, backend, seen.record)) : "conflict";
   });
 }
 

@@ -17,12 +17,13 @@ import {
   granted,
   parsed,
   reservationsOf,
+  storedAs,
   viewOf,
 } from "../../test/support/fixtures.ts";
 import { claimObject } from "../../test/support/objects.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
-import { busy } from "../commands/claim-to-release.ts";
+import { busy, forcedUse } from "../commands/claim-in-use.ts";
 import { facts } from "../testing/facts.ts";
 import { Folder } from "../testing/folder.ts";
 import { ManifestDryRun } from "./dry-run.ts";
@@ -85,10 +86,39 @@ describe("a container of hosts that share an etcd", () => {
       const refusal = stored && (await busy(stored, { ...etcd, world: { ...backend.world, fenced } }));
       assert.match(
         refusal?.message ?? "",
-        /is bound to container e3f0c1d2a4b5 on host host-a, whose sandbox may be alive; stop the container first, or use --force/,
+        /is bound to container e3f0c1d2a4b5 on host host-a, whose sandbox may be alive; stop the container first, and once it has ended, which its host does not see \(nothing was to be seen of its network namespace\), send its DEL on host host-a, or boot that host \(docs\/etcd\.md, A container whose end nobody sees\), or use --force/,
       );
     });
   });
+
+  for (const [netns, alone] of [
+    ["/run/netns/box", ""],
+    [
+      "/proc/17/ns/net",
+      ", which it does not see by itself (a process named its network namespace: /proc/17/ns/net): send its DEL on host host-a, or boot that host (docs/etcd.md, A container whose end nobody sees)",
+    ],
+  ] as const) {
+    it(`is not known to have ended by whoever releases its claim by force: ${netns}`, async () => {
+      const { attachment } = claim.status;
+      const seen = storedAs("claim", {
+        ...claim,
+        status: { attachment: { ...(attachment ?? assert.fail()), netns } },
+      });
+      const backend = (place: Backend["place"], isFenced: boolean) =>
+        ({ place, uses: async () => [], world: { fenced: async () => isFenced } }) as unknown as Backend;
+      assert.equal(
+        await forcedUse(seen, backend("etcd", false)),
+        `host host-a was not asked whether the container of claim default/${name} has ended: while that runs, whoever is given 10.20.0.70 next has it, too; and from its agent's next start on this host gives no address until it knows of that end${alone}`,
+      );
+      assert.equal(
+        await forcedUse(seen, backend("etcd", true)),
+        undefined,
+        "a person has said that it is gone",
+      );
+      assert.equal(await forcedUse(storedAs("claim", ended), backend("etcd", false)), undefined);
+      assert.equal(await forcedUse(seen, backend("data", false)), undefined);
+    });
+  }
 
   it("is named so to whoever asks for its address, with what frees that", () => {
     const [reservation] = reservationsOf(claim);

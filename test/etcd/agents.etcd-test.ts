@@ -252,7 +252,7 @@ if (havePartsOrSkip(["etcd"])) {
       const { msg } = failureOf(await b.runtime.add(late));
       assert.match(
         msg,
-        /^host host-b was fenced at .* by .*; stop its containers, and it serves again by itself$/,
+        /^host host-b was fenced at .* by .* \(container \S+ \(eth0\) of network \S+ has \S+ by claim \S+, for one\); stop its containers, and it serves again by itself; that container \S+ has ended this host does not see /,
       );
       for (const [sandbox] of lost) await b.runtime.detach(sandbox);
       await eventually("it serves again", async () => {

@@ -66,7 +66,7 @@ export class HostAgent {
     this.isOn = true;
     this.#side.start(() =>
       running(this).map(({ notice: { claim, attachment }, addresses }) => {
-        return { claim, containerID: attachment.containerID, addresses };
+        return { claim, ...attachment, addresses };
       }),
     );
     for (const { notice } of running(this)) void this.#side.claimSource.attached(notice);

@@ -10,9 +10,13 @@ import {
   claimRecord,
   storedAs,
 } from "../../../../test/support/fixtures.ts";
-import { type InUse, isKept, isKeptIn } from "./in-use.ts";
+import { attachment } from "../../testing/opened-journal.ts";
+import { type InUse, inUseOf, isKept, isKeptIn } from "./in-use.ts";
 
-const USE: InUse = { claim: "shop/mysql-0", containerID: "box", addresses: addrs("10.20.0.70") };
+const USE: InUse = {
+  ...{ claim: "shop/mysql-0", containerID: "box", interface: "eth0", network: "lan" },
+  addresses: addrs("10.20.0.70"),
+};
 const OWN = claimRecord({
   binding: bindingTo("mysql-0", "host-a"),
   status: { attachment: attachmentOf("mysql-0") },
@@ -49,4 +53,30 @@ describe("isKept", () => {
     const get = async () => storedAs("claim", OWN);
     assert.equal(await isKeptIn({ get } as never, USE, "host-a"), true);
   });
+});
+
+describe("inUseOf", () => {
+  const attached = attachment("box", { claim: "shop/mysql-0" });
+
+  for (const [what, netns, netnsSeen, unseen] of [
+    ["of one whose namespace is a file", "/run/netns/box", "4:17", undefined],
+    [
+      "of one that a process names",
+      "/proc/17/ns/net",
+      "4:17",
+      /^a process named its network namespace: \/proc\/17\/ns\/net$/,
+    ],
+    [
+      "of one that was not seen",
+      "/run/netns/box",
+      false,
+      /^nothing was to be seen of its network namespace$/,
+    ],
+  ] as const) {
+    it(`says whether the host sees the end ${what}`, () => {
+      const [use] = inUseOf({ ...attached, netns, netnsSeen });
+      if (unseen === undefined) assert.equal(use?.unseen, undefined);
+      else assert.match(use?.unseen ?? "", unseen);
+    });
+  }
 });

@@ -7,18 +7,43 @@ import { isDetached } from "../../../../allocator/lifecycle/bind.ts";
 import type { Claim } from "../../../../allocator/model/claim.ts";
 import type { Store } from "../../../../allocator/store/store.ts";
 import type { Attachment } from "../../journal/attachment.ts";
+import { tellOfEnd, unseenEnd } from "../../journal/unseen-end.ts";
 
 /** A container that is attached, and was answered so. */
 export interface InUse {
   readonly claim: string;
   readonly containerID: string;
+  readonly interface: string;
+  readonly network: string;
   readonly addresses: readonly Address[];
+  /** Why its host does not see when it ends without a DEL, in words; absent: it does. */
+  readonly unseen?: string;
 }
 
 /** None for one whose addresses are of no claim. */
-export function inUseOf({ claim, containerID, result }: Attachment): readonly InUse[] {
+export function inUseOf(attachment: Attachment): readonly InUse[] {
+  const { claim, containerID, interface: name, scope, result, netns, netnsSeen } = attachment;
   if (claim === undefined) return [];
-  return [{ claim, containerID, addresses: result.addresses.map(({ address }) => address) }];
+  const addresses = result.addresses.map(({ address }) => address);
+  const unseen = unseenEnd(netnsSeen === false ? undefined : netns);
+  return [
+    {
+      ...{ claim, containerID, interface: name, network: scope.network, addresses },
+      ...(unseen !== undefined && { unseen }),
+    },
+  ];
+}
+
+/** "container 3f0d9b6e1c5a (eth0) of network lan has 10.10.20.50 by claim default/c-3f0d9b6e1c5a-eth0-91c2" */
+export function describeUse({ containerID, interface: name, network, addresses, claim }: InUse): string {
+  return `container ${containerID} (${name}) of network ${network} has ${addresses.join(", ")} by claim ${claim}`;
+}
+
+/** What is to be done beside stopping the containers; empty: nothing, their host sees that they end. */
+export function sayUnseen(uses: readonly InUse[], node: string): string {
+  const use = uses.find(({ unseen }) => unseen !== undefined);
+  if (use?.unseen === undefined) return "";
+  return `; that container ${use.containerID} has ended this host does not see (${use.unseen}): once it has, ${tellOfEnd(node)}`;
 }
 
 export function isSameUse(one: InUse, other: InUse): boolean {

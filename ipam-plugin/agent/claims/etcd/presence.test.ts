@@ -203,9 +203,28 @@ describe("a host's record", () => {
     key.claims.set("default/box", "10.0.0.52");
     await assert.rejects(presence.revision(seen), {
       code: "NOT_READY",
-      message: /\(default\/box with 10\.0\.0\.50 for one\): its data was lost or is of an older backup/,
+      message:
+        /\(container box \(eth0\) of network lan has 10\.0\.0\.50 by claim default\/box, for one\): its data was lost or is of an older backup.* it serves again by itself$/,
     });
   });
+
+  for (const [what, setUp] of [
+    ["does not have", (key: OneKey) => key.claims.clear()],
+    ["has fenced", (key: OneKey) => void key.put("host-a", { ...OWN, fenced: FENCED }, 1)],
+  ] as const) {
+    it(`names the container that etcd ${what}, and what is to be done if nobody sees it end`, async () => {
+      const key = new OneKey();
+      await key.presence("j1", "p0").beat();
+      setUp(key);
+      const next = key.presence("j1", "p1");
+      next.start(() => [{ ...BOX, unseen: "a process named its network namespace: /proc/17/ns/net" }]);
+      await next.close();
+      assert.match(
+        next.refusal ?? "",
+        /\(container box \(eth0\) of network lan has 10\.0\.0\.50 by claim default\/box, for one\).*; stop its containers, and it serves again by itself; that container box has ended this host does not see \(a process named its network namespace: \/proc\/17\/ns\/net\): once it has, send its DEL on host host-a, or boot that host \(docs\/etcd\.md, A container whose end nobody sees\)$/,
+      );
+    });
+  }
 
   it("looks at the claims once etcd was away, though its record is as it was", async () => {
     const key = new OneKey();
@@ -242,7 +261,7 @@ describe("a host's record", () => {
     const again = key.presence("j1", "p2");
     again.start(() => inUse);
     await again.close();
-    assert.match(again.refusal ?? "", /\(default\/c50 with 10\.0\.1\.50 for one\)/);
+    assert.match(again.refusal ?? "", /has 10\.0\.1\.50 by claim default\/c50, for one\)/);
     assert.ok(asked < 200, "what comes after is not looked for");
   });
 
@@ -267,5 +286,6 @@ describe("a host's record", () => {
 });
 
 function useOf(claim: string, address: string): InUse {
-  return { claim, containerID: "box", addresses: [parseAddress(address) ?? assert.fail(address)] };
+  const addresses = [parseAddress(address) ?? assert.fail(address)];
+  return { claim, containerID: "box", interface: "eth0", network: "lan", addresses };
 }

@@ -3,7 +3,7 @@ import { BerthError, messageOf } from "../../../../allocator/base/errors.ts";
 import { inParallel } from "../../../../allocator/base/parallel.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import type { HostRecord, HostRegistry, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
-import { type InUse, isSameUse } from "./in-use.ts";
+import { describeUse, type InUse, isSameUse, sayUnseen } from "./in-use.ts";
 
 /** How often a host says that it is there. */
 const BEAT_MS = 10_000;
@@ -105,14 +105,15 @@ export class Presence {
   get refusal(): string | undefined {
     const { node } = this.#options;
     const { fenced, journal = "" } = this.#there?.record ?? {};
-    const { claim = "", addresses = [] } = this.#missing ?? {};
+    const missing = this.#missing === undefined ? [] : [this.#missing];
+    const using = this.#inUse?.() ?? [];
     switch (this.#state) {
       case "fenced":
-        return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now; stop its containers, and it serves again by itself`;
+        return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now${sayFirst(using)}; stop its containers, and it serves again by itself${sayUnseen(using, node)}`;
       case "another":
         return `another host is called ${node} in etcd (journal ${journal.slice(0, 8)}); start this one with another --node, or, if that one is gone for good: berthctl --etcd URL fence ${node}`;
       case "forgotten":
-        return `etcd does not have what containers of host ${node} have (${claim} with ${addresses.join(", ")} for one): its data was lost or is of an older backup, that claim was released by force, or this host had another name, and others may be given their addresses; stop its containers, and it serves again by itself`;
+        return `etcd does not have what containers of host ${node} have${sayFirst(missing)}: its data was lost or is of an older backup, that claim was released by force, or this host had another name, and others may be given their addresses; stop its containers, and it serves again by itself${sayUnseen(missing, node)}`;
       case "replaced":
         return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
       default:
@@ -231,4 +232,8 @@ export class Presence {
       await clock.sleep(this.#state === undefined ? beatMs / 10 : beatMs, this.#stop.signal);
     }
   }
+}
+
+function sayFirst([use]: readonly InUse[]): string {
+  return use === undefined ? "" : ` (${describeUse(use)}, for one)`;
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a sandbox may have what a claim holds, and what whoever lets it go all the same cannot know.
+
+import { type Refusal, refuse } from "../../allocator/base/errors.ts";
+import { sayMacs } from "../../allocator/ip/mac.ts";
+import { isDetached } from "../../allocator/lifecycle/bind.ts";
+import type { Claim } from "../../allocator/model/claim.ts";
+import type { Stored } from "../../allocator/store/store.ts";
+import { tellOfEnd, unseenEnd } from "../../ipam-plugin/agent/journal/unseen-end.ts";
+import type { Backend } from "../backend/backend.ts";
+import { containerOf, describeHolder } from "../backend/container-words.ts";
+import { ifAllowed } from "../backend/if-allowed.ts";
+
+/** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
+export async function busy(
+  { key, record }: Stored<"claim">,
+  { uses, world, place }: Backend,
+): Promise<Refusal | undefined> {
+  const sandbox = (await uses([record])).find(({ claim }) => claim === key);
+  if (sandbox === undefined && isDetached(record)) return undefined;
+  const pod = record.binding?.podName || sandbox?.pod?.name || "unknown";
+  const node = record.binding?.node || sandbox?.node || "this one";
+  const container = containerOf(record, place);
+  const named = place === "etcd" ? pod : `pod ${pod}`; // of a runtime that says a name that is the container's
+  const whose = container === undefined ? named : describeHolder(record, place);
+  const where = place === "etcd" ? "host" : "node";
+  // invariant 3b; whoever may not read Nodes cannot know
+  if (await ifAllowed(() => world.fenced(node), false)) return undefined;
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to ${whose} on ${where} ${node}, whose sandbox may be alive; ` +
+      `${place === "etcd" ? endContainer(record, node) : "delete the pod first"}, or use --force if you know that its sandbox is gone`,
+    { claim: key, pod },
+  );
+}
+
+/** For one whose end its host does not see it is no use to wait, and to release its claim keeps that host from serving. */
+function endContainer({ status: { attachment } }: Claim, node: string): string {
+  const unseen = attachment && unseenEnd(attachment.netns);
+  const first = "stop the container first";
+  return unseen === undefined
+    ? first
+    : `${first}, and once it has ended, which its host does not see (${unseen}), ${tellOfEnd(node)}`;
+}
+
+/** Released by force in an etcd that hosts share, where no journal of a host can be read. Undefined: no host has it in use. */
+export async function forcedUse(seen: Stored<"claim">, backend: Backend): Promise<string | undefined> {
+  const { key, record } = seen;
+  if (backend.place !== "etcd" || (await busy(seen, backend)) === undefined) return undefined;
+  const { attachment } = record.status;
+  const node = record.binding?.node || attachment?.node || "";
+  const unseen = attachment && unseenEnd(attachment.netns);
+  const alone =
+    unseen === undefined ? "" : `, which it does not see by itself (${unseen}): ${tellOfEnd(node)}`;
+  const both = `while that runs, whoever is given ${record.addresses.join(", ")} next has it, too`;
+  return `host ${node} was not asked whether the container of claim ${key} has ended: ${both}; and from its agent's next start on this host gives no address until it knows of that end${alone}`;
+}
