@@ -54,7 +54,7 @@ export async function recall(
   await store.replace("block", seen, { ...seen.record, recalledAt: clock.now() });
 }
 
-function firstOf({ cidr }: Block): Address {
+export function firstOf({ cidr }: Block): Address {
   const { base, family } = networkOfBlock(cidr);
   return fromNumber(base, family);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { Refusal } from "../../allocator/base/errors.ts";
+import { cooldownOf } from "../../allocator/cache/cooldown.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import {
@@ -36,6 +37,8 @@ export interface AddressFacts {
   readonly reservation: Stored<"reservation"> | "hidden" | undefined;
   /** Of the reservation. */
   readonly pool: Pool | undefined;
+  /** How long it cools once it is given back, in milliseconds; absent: this user may not read that. */
+  readonly cooldownMs?: number;
 }
 
 /** What is known, at one moment, of a pod and of the claim that serves it. */
@@ -168,7 +171,11 @@ async function around(
     const reservation = view.reservation(address);
     if (reservation === undefined && records.hides("reservation"))
       return { address, reservation: "hidden" as const, pool: view.poolOf(address) };
-    return { address, reservation, pool: reservation && view.pool(reservation.record.pool) };
+    const isKnown = reservation !== undefined && !records.hides("pool");
+    return {
+      ...{ address, reservation, pool: reservation && view.pool(reservation.record.pool) },
+      ...(isKnown && { cooldownMs: cooldownOf(view, reservation.record) }),
+    };
   });
   const pools = addressFacts.flatMap((each) => each.pool ?? []);
   const future =

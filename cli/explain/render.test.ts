@@ -12,6 +12,8 @@ import {
   NOW,
   parsed,
   poolRecord,
+  reservationsOf,
+  storedAs,
 } from "../../test/support/fixtures.ts";
 import { pod } from "../../test/support/objects.ts";
 import { bound, facts } from "../testing/facts.ts";
@@ -232,5 +234,19 @@ describe("explainClaim", () => {
     const verdict = { kind: "release", reason: "never-came" } as const;
     const { text } = explainClaim(claimRecord(), facts(claimRecord(), { verdict }));
     assert.match(text, /^ {2}next +Berth releases the claim at its next pass: its pod never came$/m);
+  });
+
+  it("does not say until when an address cools whose pool this user may not read", () => {
+    const record = claimRecord({ releasing: true });
+    const [reservation] = reservationsOf(record);
+    const released = storedAs("reservation", { ...(reservation ?? assert.fail()), releasedAt: NOW });
+    const cools = { address: released.record.address, reservation: released, pool: undefined };
+    const textOf = (addresses: PodFacts["addresses"]) =>
+      explainClaim(record, facts(record, { addresses })).text;
+    assert.match(textOf([cools]), /, pool db, cooling$/m);
+    assert.match(
+      textOf([{ ...cools, cooldownMs: 30_000 }]),
+      /, pool db, cooling until 2026-01-01T00:00:30Z$/m,
+    );
   });
 });

@@ -192,12 +192,12 @@ function rowsOfClaim(facts: PodFacts): readonly Row[] {
   ];
 }
 
-function describeAddress({ address, reservation, pool }: AddressFacts, claim: Claim): string {
+function describeAddress({ address, reservation, cooldownMs }: AddressFacts, claim: Claim): string {
   const shown = formatAddresses([address], placesOf(claim)).map(shownAs).join();
   if (reservation === "hidden") return shown;
   if (reservation === undefined) return `${shown}, not reserved`;
   const { record } = reservation;
-  return `${shown}, pool ${record.pool}, ${reservationState(record, pool?.cooldownMs ?? 0)}`;
+  return `${shown}, pool ${record.pool}, ${reservationState(record, cooldownMs)}`;
 }
 
 function describeBinding(

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { firstOf } from "../../allocator/blocks/give-back.ts";
 import { ownedIn } from "../../allocator/cache/block-index.ts";
 import { compareAddresses, parseAddress } from "../../allocator/ip/address.ts";
 import { sizeOf } from "../../allocator/ip/ip-range.ts";
 import { type Block, isReturned, returnedOf } from "../../allocator/model/block.ts";
 import { blockManifest, nameOfBlock } from "../apply/manifest.ts";
-import { ageOf, timeOf } from "../terminal/output.ts";
+import { ageOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
-import { allWithCooldown, type Cooled } from "./reservations.ts";
+import { allWithCooldown, type Cooled, coolingWords } from "./reservations.ts";
 
 export const blocks = listing<Cooled<"block">>({
   names: ["blocks", "block", "ipblocks", "ipblock"],
   noun: "block",
   scope: "cluster",
   async load({ store }) {
-    const all = await allWithCooldown(store, "block");
+    const all = await allWithCooldown(store, "block", firstOf);
     return all.sort((a, b) => compareFirst(a.stored.record, b.stored.record));
   },
   keyOf: ({ stored }) => ({ namespace: "", name: nameOfBlock(stored) }),
@@ -34,10 +35,10 @@ export const blocks = listing<Cooled<"block">>({
 });
 
 /** `owned`, or what its owner or Berth is about to do with it. */
-function blockState(block: Block, cooldownMs: number): string {
+function blockState(block: Block, cooldownMs: number | undefined): string {
   // addresses of it that are blocks of their own keep it
   if (block.releasedAt !== undefined && block.division !== undefined) return "divided";
-  if (block.releasedAt !== undefined) return `cooling until ${timeOf(block.releasedAt + cooldownMs)}`;
+  if (block.releasedAt !== undefined) return coolingWords(block.releasedAt, cooldownMs);
   if (isReturned(block)) return "returned";
   if (block.granted !== true) return "being granted";
   return block.recalledAt === undefined ? "owned" : "asked back";

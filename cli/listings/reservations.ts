@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
-import { compareAddresses } from "../../allocator/ip/address.ts";
+import { cooldownOf } from "../../allocator/cache/cooldown.ts";
+import { type Address, compareAddresses } from "../../allocator/ip/address.ts";
 import { sayMacs } from "../../allocator/ip/mac.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
-import { parseStoredPool } from "../../allocator/pool/pool.ts";
-import type { Store, Stored } from "../../allocator/store/store.ts";
+import type { Records, Store, Stored } from "../../allocator/store/store.ts";
 import { reservationManifest } from "../apply/manifest.ts";
+import { AllowedRecords } from "../backend/allowed-records.ts";
+import { partialCache } from "../backend/backend.ts";
 import { allOf } from "../backend/embedded-backend.ts";
 import { ageOf, timeOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
@@ -15,8 +16,8 @@ import { listing } from "./listing.ts";
 /** A record, and for how long what is given back of its pool cools. */
 export interface Cooled<K extends "block" | "reservation"> {
   readonly stored: Stored<K>;
-  /** Milliseconds. */
-  readonly cooldownMs: number;
+  /** Milliseconds; undefined: this user may not read pools. */
+  readonly cooldownMs: number | undefined;
 }
 
 export const reservations = listing<Cooled<"reservation">>({
@@ -24,7 +25,7 @@ export const reservations = listing<Cooled<"reservation">>({
   noun: "reservation of",
   scope: "host",
   async load({ store }) {
-    const all = await allWithCooldown(store, "reservation");
+    const all = await allWithCooldown(store, "reservation", ({ address }) => address);
     return all.sort((a, b) => compareAddresses(a.stored.record.address, b.stored.record.address));
   },
   keyOf: ({ stored }) => ({ namespace: stored.record.claim.namespace, name: stored.key }),
@@ -39,24 +40,33 @@ export const reservations = listing<Cooled<"reservation">>({
   ],
 });
 
+/** As long as Berth lets each cool, also where its pool is gone. `addressOf`: one that the record is of. */
 export async function allWithCooldown<K extends "block" | "reservation">(
   store: Store,
   kind: K,
+  addressOf: (record: Records[K]) => Address,
 ): Promise<Cooled<K>[]> {
-  const cooldowns = new Map<string, number>(); // pool -> milliseconds
-  for (const { key, record } of await allOf(store, "pool")) {
-    const pool = parseStoredPool(record);
-    if (!isRefusal(pool)) cooldowns.set(key, pool.cooldownMs);
-  }
+  const records = new AllowedRecords(store, [kind]);
+  const view = await partialCache(records, []);
+  const isHidden = records.hides("pool");
   const all = await allOf(store, kind);
-  return all.map((stored) => ({ stored, cooldownMs: cooldowns.get(stored.record.pool) ?? 0 }));
+  return all.map((stored) => {
+    const { pool } = stored.record;
+    const cooldownMs = isHidden ? undefined : cooldownOf(view, { address: addressOf(stored.record), pool });
+    return { stored, cooldownMs };
+  });
 }
 
 /** `held`, `cooling until ...`, or that the garbage collector is looking at it. */
 export function reservationState(
   { releasedAt, marked }: Pick<Reservation, "releasedAt" | "marked">,
-  cooldownMs: number,
+  cooldownMs: number | undefined,
 ): string {
-  if (releasedAt !== undefined) return `cooling until ${timeOf(releasedAt + cooldownMs)}`;
+  if (releasedAt !== undefined) return coolingWords(releasedAt, cooldownMs);
   return marked === true ? "marked" : "held";
+}
+
+/** Without the pools nobody knows until when. */
+export function coolingWords(releasedAt: number, cooldownMs: number | undefined): string {
+  return cooldownMs === undefined ? "cooling" : `cooling until ${timeOf(releasedAt + cooldownMs)}`;
 }
