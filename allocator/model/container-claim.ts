@@ -90,12 +90,42 @@ export function describeContainer(container: ShownContainer): string {
   return parts.filter((part) => part !== "").join(", ");
 }
 
+/** Where the containers of hosts have their claims; whatever is elsewhere in an etcd is of pods of a cluster. */
+const NAMESPACE_OF_HOSTS = "default";
+
+/**
+ * What a runtime calls the container that a claim made by hand is for; undefined: it is a pod's. A host's containers are pods to nobody,
+ * and the uid of a pod is said by a kubelet's runtime alone.
+ */
+export function namedContainer(
+  {
+    namespace,
+    identity,
+    binding,
+    status: { attachment },
+  }: Pick<Claim, "namespace" | "identity" | "binding" | "status">,
+  { ofContainers }: ClaimPlace,
+): string | undefined {
+  const isPods = (binding?.podUID || attachment?.podUID || "") !== "";
+  if (ofContainers !== true || isPods || namespace !== NAMESPACE_OF_HOSTS) return undefined;
+  return identity.kind === "Pod" ? identity.name : undefined;
+}
+
+/** Whom a claim that is named after no container is for: "Pod mysql-0", "container recorder". */
+export function describeNamed(
+  claim: Pick<Claim, "namespace" | "identity" | "binding" | "status">,
+  place: ClaimPlace,
+): string {
+  const name = namedContainer(claim, place);
+  return name === undefined ? describeIdentity(claim.identity) : `container ${name}`;
+}
+
 /** Whom the claim is for, by the claim alone: "Pod mysql-0", "container 3f0d9b6e1c5a, eth0". */
 export function describeHolder(
-  claim: Pick<Claim, "name" | "identity" | "status" | "handMade" | "binding" | "addresses">,
+  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "handMade" | "binding" | "addresses">,
   place: ClaimPlace,
 ): string {
   const naming = namingContainer(claim);
   const container = naming === undefined ? importedFor(claim, place) : shownOf(naming);
-  return container === undefined ? describeIdentity(claim.identity) : describeContainer(container);
+  return container === undefined ? describeNamed(claim, place) : describeContainer(container);
 }

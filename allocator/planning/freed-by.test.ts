@@ -44,6 +44,25 @@ describe("what frees an address that a claim has", () => {
     }
   });
 
+  it("is the end of a container that its runtime names, and of a pod of a cluster", () => {
+    const its = claimRecord({
+      ...identity("Pod", { name: "box" }),
+      namespace: "default",
+      name: "box",
+      status: {},
+    });
+    assert.match(freedBy(its, "default/box", HOSTS), /^stop container box, and if its claim stays: /);
+    assert.equal(describeHolder(its, HOSTS), "container box");
+    const pods = { ...its, binding: bindingTo("box", "node-a") };
+    assert.match(freedBy(pods, "default/box", HOSTS), /^delete pod box, /);
+    assert.equal(
+      describeHolder({ ...its, namespace: "shop" }, HOSTS),
+      "Pod box",
+      "containers are in default",
+    );
+    assert.equal(describeHolder(its, {}), "Pod box");
+  });
+
   it("is the end of a container whose address was imported, and not the release of what that may still have", () => {
     const name = "c-3f0d9b6e1c5a--0123456789abcdef-10-20-0-70";
     const its = claimRecord({

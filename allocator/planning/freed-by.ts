@@ -5,6 +5,7 @@ import {
   type ClaimPlace,
   describeContainer,
   importedFor,
+  namedContainer,
   namingContainer,
   SHOWN_OF_ID,
 } from "../model/container-claim.ts";
@@ -18,14 +19,16 @@ export function freedBy(claim: Claim | undefined, key: string, place: ClaimPlace
     return `stop ${describeContainer(imported)}, which had it from cni-ipam-etcd, and if it has ended and its claim stays: ${release}`;
   if (claim === undefined || claim.handMade === true || claim.retained !== undefined)
     return `release it with: ${release}`;
-  return `${endOf(claim)}, and if its claim stays: ${release}`;
+  return `${endOf(claim, place)}, and if its claim stays: ${release}`;
 }
 
-function endOf(owned: Claim): string {
+function endOf(owned: Claim, place: ClaimPlace): string {
   const { name: claim, identity, binding } = owned;
   const container = namingContainer(owned);
   if (container !== undefined)
     return `stop container ${container.containerID.slice(0, SHOWN_OF_ID)} on host ${container.node}`;
+  const named = namedContainer(owned, place);
+  if (named !== undefined) return `stop container ${named}`;
   const { kind, name, slot } = identity;
   if (slot !== undefined) return `take it out of the list of ${kind} ${name}`;
   if (kind === "StatefulSet" || kind === "CloneSet") return `scale ${kind} ${name} down`;

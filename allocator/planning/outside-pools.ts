@@ -37,7 +37,7 @@ export function addressOutside(
 export function notInPools(view: RecordReader, address: Address): Refusal {
   const own = gatewayOf(view, address);
   if (own !== undefined) {
-    const words = `address ${address} is the gateway of pool ${quoted(own.name)}: no pod gets it`;
+    const words = `address ${address} is the gateway of pool ${quoted(own.name)}: nobody gets it`;
     return refuse("ADDRESS_EXCLUDED", words, { address, pool: own.name });
   }
   const ranges = rangesOf(view, address, () => true);

@@ -5,12 +5,13 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import {
   type ClaimPlace,
   describeContainer,
+  describeNamed,
   importedFor,
+  namedContainer,
   type ShownContainer,
   shownIn,
   shownOf,
 } from "../../allocator/model/container-claim.ts";
-import { describeIdentity } from "../../allocator/model/identity.ts";
 import type { Backend } from "./backend.ts";
 
 /** The container that the claim was made for; undefined: it is for somebody who has a name. */
@@ -40,20 +41,40 @@ export function formerUse(
 
 /** Whom the claim is for: that container, or its identity. */
 export function describeOwner(
-  claim: Pick<Claim, "name" | "identity" | "status">,
+  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
   place: Backend["place"],
 ): string {
   const container = containerOf(claim, place);
-  return container === undefined ? describeIdentity(claim.identity) : describeContainer(container);
+  return container === undefined ? describeNamed(claim, claimPlaceOf(place)) : describeContainer(container);
 }
 
-/** Who has the claim, or had it last: "pod mysql-0", "container 3f0d9b6e1c5a". */
+/** Who has the claim, or had it last: "pod mysql-0", "container 3f0d9b6e1c5a", "container recorder". */
 export function describeHolder(
-  claim: Pick<Claim, "name" | "status" | "binding">,
+  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
   place: Backend["place"],
 ): string {
   const container = containerOf(claim, place);
   if (container !== undefined) return `container ${container.id}`.trim();
+  const kind = isOfContainer(claim, place) ? "container" : "pod";
   const podName = claim.binding?.podName ?? "";
-  return podName === "" ? "a pod without a name yet" : `pod ${podName}`;
+  return podName === "" ? `a ${kind} without a name yet` : `${kind} ${podName}`;
+}
+
+/** Of a host that shares an etcd; else it is a pod's. */
+export function isOfContainer(
+  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
+  place: Backend["place"],
+): boolean {
+  return containerOf(claim, place) !== undefined || namedContainer(claim, claimPlaceOf(place)) !== undefined;
+}
+
+/** The short id of the container that has the claim, or had it last, as far as something says it; undefined: it is a pod's. */
+export function shortIdOf(
+  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
+  place: Backend["place"],
+): string | undefined {
+  if (!isOfContainer(claim, place)) return undefined;
+  const { attachment } = claim.status;
+  const container = attachment === undefined ? containerOf(claim, place) : shownOf(attachment);
+  return container?.id ?? "";
 }

@@ -113,7 +113,7 @@ describe("berthctl who", () => {
     const data = await Folder.of(t, { pools: [{ name: "web", spec: { ranges } }] });
     assert.deepEqual(await data.call("who", "10.40.0.1"), {
       code: 0,
-      stdout: '10.40.0.1 is the gateway of pool "web": no pod gets it\n  pool   web\n',
+      stdout: '10.40.0.1 is the gateway of pool "web": nobody gets it\n  pool   web\n',
       stderr: "",
     });
   });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
   addr,
+  attachmentOf,
   bindingTo,
   claimRecord,
   DB_POOL,
@@ -13,6 +14,7 @@ import {
   storedAs,
   viewOf,
 } from "../../test/support/fixtures.ts";
+import { usesOf } from "../backend/attachment-report.ts";
 import { attachment } from "../testing/folder.ts";
 import { addressReportOf } from "./address-report.ts";
 import { describeAddress } from "./address-words.ts";
@@ -52,6 +54,35 @@ describe("what is said of an address", () => {
         },
       ],
     });
+  });
+
+  it("speaks of containers and hosts on hosts that share an etcd, also of one whose runtime says its name", () => {
+    const named = claimRecord({
+      ...{
+        namespace: "default",
+        name: "recorder",
+        identity: { kind: "Pod", apiVersion: "v1", name: "recorder" },
+      },
+      binding: bindingTo("recorder", "host-a", { podUID: "" }),
+      status: {
+        attachment: attachmentOf("recorder", { containerID: "e3f0c1d2a4b5c6d7", node: "host-a", podUID: "" }),
+      },
+    });
+    const seen = viewOf({ pools: [DB_POOL], claims: [named], reservations: reservationsOf(named) });
+    const report = addressReportOf({ view: seen, place: "etcd" }, usesOf([named]), addr("10.20.0.70"));
+    assert.deepEqual(
+      [report.container, report.pod, report.sandboxes[0]?.pod],
+      ["e3f0c1d2a4b5", undefined, ""],
+    );
+    const text = describeAddress(report);
+    assert.match(text, /^ {2}identity +container recorder$/m);
+    assert.match(text, /^ {2}host +host-a$/m);
+    assert.match(text, /^ {2}sandbox +e3f0c1d2a4b5c6d7 eth0, since /m);
+    assert.doesNotMatch(text, /pod|node/i);
+    assert.doesNotMatch(
+      describeAddress(addressReportOf({ view, place: "etcd" }, [], addr("10.20.0.60"))),
+      /pod /,
+    );
   });
 
   for (const [address, rest] of [

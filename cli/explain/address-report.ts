@@ -19,7 +19,7 @@ import { classify } from "../../allocator/pool/pool.ts";
 import type { Kind } from "../../allocator/store/store.ts";
 import { type AttachmentUse, unreportedInterfaces } from "../backend/attachment-report.ts";
 import type { Backend } from "../backend/backend.ts";
-import { containerOf, describeOwner } from "../backend/container-words.ts";
+import { describeOwner, isOfContainer, shortIdOf } from "../backend/container-words.ts";
 import { describePhase } from "../backend/phase.ts";
 import { UnreadRecords } from "../backend/unread-records.ts";
 import { timeOf } from "../terminal/output.ts";
@@ -70,7 +70,7 @@ export interface AddressReport {
   readonly unread?: string;
   /** Kinds that would tell more, and that this user may not read; absent: none. */
   readonly hidden?: readonly Kind[];
-  /** Of hosts that share an etcd: the short id of the container that has it. */
+  /** Of hosts that share an etcd: the short id of the container that has it; empty: nothing says it. */
   readonly container?: string;
   /** Who has it, and not from Berth. */
   readonly inUseBy?: string;
@@ -120,7 +120,7 @@ export function addressReportOf(seen: Seen, uses: readonly AttachmentUse[], addr
   const pool = poolNameOf(view, address);
   const sandboxes = uses
     .filter(({ result }) => result.addresses.some((entry) => entry.address === address))
-    .map((use) => sandboxOf(use, isOfContainer(view, use, place)));
+    .map((use) => sandboxOf(use, isContainer(view, use, place)));
   return {
     address,
     ...(mac === undefined ? {} : { mac }),
@@ -138,9 +138,9 @@ function poolNameOf(view: RecordReader, address: Address): string | undefined {
   return pool?.name ?? view.reservation(address)?.record.pool;
 }
 
-function isOfContainer(view: RecordReader, { claim = "" }: AttachmentUse, place: Seen["place"]): boolean {
+function isContainer(view: RecordReader, { claim = "" }: AttachmentUse, place: Seen["place"]): boolean {
   const record = view.claim(claim)?.record;
-  return record !== undefined && containerOf(record, place) !== undefined;
+  return record !== undefined && isOfContainer(record, place);
 }
 
 /** The claim that has the address: by its reservation, or, to who may not read that, by its own list. */
@@ -207,7 +207,7 @@ function holderOf(seen: Seen, address: Address): Holder {
 
 function heldBy({ view, place }: Seen, claim: Claim): Holder {
   const { binding, namespace } = claim;
-  const container = containerOf(claim, place);
+  const container = shortIdOf(claim, place);
   return {
     state: "held",
     claim: claimKey(claim),
@@ -217,7 +217,7 @@ function heldBy({ view, place }: Seen, claim: Claim): Holder {
     ...(binding === undefined || binding.podName === "" || container !== undefined
       ? {}
       : { pod: { namespace, name: binding.podName, uid: binding.podUID } }),
-    ...(container === undefined ? {} : { container: container.id }),
+    ...(container === undefined ? {} : { container }),
     ...(binding === undefined || binding.node === "" ? {} : { node: binding.node }),
     ...retentionOf(view, claim),
     ...(phaseOf(claim) === "Held" ? { heldUntil: heldUntil(claim) } : {}),

@@ -25,14 +25,15 @@ const SENTENCES: { readonly [S in AddressState]: string } = {
     "is in a block of a node, which has given this address back for pods of any node that need no fixed one",
   free: "is free",
   reserved: "is free, and given by explicit request only",
-  gateway: "is the gateway of its pool: no pod gets it",
-  excluded: "is excluded from its pool: no pod gets it",
+  gateway: "is the gateway of its pool: nobody gets it",
+  excluded: "is excluded from its pool: nobody gets it",
   outside: "is in no pool",
 };
 
 /** For people: a sentence, then what is known, a line each. */
 export function describeAddress(report: AddressReport): string {
   const { address, mac, state, pool, claim, identity, phase, block, pod, node, since, coolingUntil } = report;
+  const [user, place] = report.container === undefined ? ["pod", "node"] : ["container", "host"];
   const was = phase === "Retained" ? "last " : ""; // nobody has it now
   const known: readonly (readonly [string, string | undefined])[] = [
     ["kept as", mac && address],
@@ -50,11 +51,11 @@ export function describeAddress(report: AddressReport): string {
     [
       "interface",
       report.unreported &&
-        `${report.unreported}; it is not reported whether the pod has it: see ip address in the pod`,
+        `${report.unreported}; it is not reported whether the ${user} has it: see ip address in the ${user}`,
     ],
     ["block", block],
     [`${was}pod`, pod === undefined && report.used === false ? "none says that it has it" : podWords(pod)],
-    [`${was}${report.container === undefined ? "node" : "host"}`, node],
+    [`${was}${place}`, node],
     [was === "" ? "since" : "from", since],
     ["cooling until", coolingUntil],
     ["held until", report.heldUntil && `${report.heldUntil}, unless its pod comes`],
@@ -66,7 +67,7 @@ export function describeAddress(report: AddressReport): string {
   );
   const name = mac === undefined ? address : `MAC address ${mac}`;
   const isLed = state === "gateway" && pool !== undefined;
-  const words = isLed ? `is the gateway of pool "${pool}": no pod gets it` : SENTENCES[state];
+  const words = isLed ? `is the gateway of pool "${pool}": nobody gets it` : SENTENCES[state];
   return `${name} ${words}\n${columns(lines)}`;
 }
 

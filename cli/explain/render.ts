@@ -10,7 +10,7 @@ import { type Claim, isBound } from "../../allocator/model/claim.ts";
 import { describeContainer, importedFor } from "../../allocator/model/container-claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { FIRST_INTERFACE, formatAddresses, placesOf } from "../../allocator/model/interfaces.ts";
-import { claimPlaceOf, containerOf, describeHolder, describeOwner } from "../backend/container-words.ts";
+import { claimPlaceOf, describeHolder, describeOwner, isOfContainer } from "../backend/container-words.ts";
 import { describeNode } from "../backend/node-state.ts";
 import { describePhase } from "../backend/phase.ts";
 import { confirmedByKubelet } from "../backend/reported-addresses.ts";
@@ -63,7 +63,7 @@ function stateOfClaim(claim: Claim, facts: PodFacts): Diagnosis {
 
 function heldFor(claim: Claim, { place }: PodFacts): string {
   const named = claim.binding?.podName || "a pod that has no name yet";
-  return containerOf(claim, place) === undefined ? named : describeHolder(claim, place);
+  return isOfContainer(claim, place) ? describeHolder(claim, place) : named;
 }
 
 /** A claim stays bound when its pod has ended or is gone, until it is released or another pod gets it. */

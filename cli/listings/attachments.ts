@@ -21,7 +21,10 @@ export const attachments = listing<AttachmentUse>({
   },
   keyOf: (use) => ({ namespace: namespaceOf(use), name: use.containerID || (use.pod?.name ?? "") }),
   manifest: (use, { node }) => attachmentManifest(use, use.node ?? node),
-  columns: ({ now, node, place }) => (place === "data" ? ofHost(now, node) : ofCluster(now)),
+  columns: ({ now, node, place }) => {
+    if (place === "etcd") return ofHosts(now);
+    return place === "data" ? ofHost(now, node) : ofCluster(now);
+  },
 });
 
 /** What nobody tells of is not known, and not gone. */
@@ -39,14 +42,17 @@ function namespaceOf({ pod, claim }: AttachmentUse): string {
   return pod?.namespace ?? claim?.split("/")[0] ?? "";
 }
 
+const ADDRESSES: Column<AttachmentUse> = {
+  title: "ADDRESSES",
+  cell: ({ result }) => result.addresses.map(({ address }) => shownAs(address)).join(", "),
+};
+const CLAIM: Column<AttachmentUse> = { title: "CLAIM", cell: ({ claim }) => claim ?? "" };
+
 const POD: readonly Column<AttachmentUse>[] = [
   { title: "NAMESPACE", cell: namespaceOf },
   { title: "POD", cell: ({ pod }) => pod?.name ?? "" },
-  {
-    title: "ADDRESSES",
-    cell: ({ result }) => result.addresses.map(({ address }) => shownAs(address)).join(", "),
-  },
-  { title: "CLAIM", cell: ({ claim }) => claim ?? "" },
+  ADDRESSES,
+  CLAIM,
 ];
 
 const CONTAINER: Column<AttachmentUse> = {
@@ -64,6 +70,18 @@ function ofHost(now: number, node: string): readonly Column<AttachmentUse>[] {
     { title: "NODE", wide: true, cell: () => node },
     { title: "SOURCE", wide: true, cell: ({ source }) => source },
     { title: "NETNS", wide: true, cell: ({ netns }) => netns },
+    { title: "AGE", cell: ({ attachedAt }) => ageOf(attachedAt, now) },
+  ];
+}
+
+/** Of hosts that share an etcd: they have containers, whose claims are called after them. */
+function ofHosts(now: number): readonly Column<AttachmentUse>[] {
+  return [
+    ADDRESSES,
+    CLAIM,
+    { title: "HOST", cell: ({ node }) => node ?? "" },
+    CONTAINER,
+    INTERFACE,
     { title: "AGE", cell: ({ attachedAt }) => ageOf(attachedAt, now) },
   ];
 }

@@ -51,9 +51,24 @@ describe("the claims of hosts that share an etcd", () => {
     assert.deepEqual(await identitiesOf("etcd", kept), ["container e3f0c1d2a4b5"]);
   });
 
+  it("are of the containers whose names they have", async () => {
+    const binding = bindingTo("recorder", "host-a", { podUID: "" });
+    const status = { attachment: attachmentOf("recorder", { containerID, podUID: "", node: "host-a" }) };
+    const free = { ...held, name: "recorder", identity: { ...identity, name: "recorder" }, status: {} };
+    const named = { ...free, binding, status };
+    assert.deepEqual(await identitiesOf("etcd", free), ["container recorder"]);
+    const own = { ...held, binding: bindingTo(name, "host-a", { podUID: "" }), status };
+    const [of, ofOwn] = await rowsOf("etcd", [named, own]);
+    assert.deepEqual(
+      [of?.["IDENTITY"], of?.["CONTAINER"], of?.["HOST"]],
+      ["container recorder", "recorder", "host-a"],
+    );
+    assert.equal(ofOwn?.["CONTAINER"], "e3f0c1d2a4b5");
+  });
+
   it("are of others as everywhere", async () => {
     const named = { ...held, name: "recorder", identity: { ...identity, name: "recorder" } };
-    assert.deepEqual(await identitiesOf("etcd", named), ["Pod recorder"]);
+    assert.deepEqual(await identitiesOf("etcd", named), ["Pod recorder"], "a pod of a cluster has it");
     assert.deepEqual(await identitiesOf("cluster", held), [`Pod ${name}`]);
   });
 });

@@ -8,7 +8,8 @@ import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { phaseOf } from "../../allocator/model/phase.ts";
 import type { Stored } from "../../allocator/store/store.ts";
 import { claimManifest } from "../apply/manifest.ts";
-import { describeOwner } from "../backend/container-words.ts";
+import type { Backend } from "../backend/backend.ts";
+import { containerOf, describeOwner } from "../backend/container-words.ts";
 import { describePhase } from "../backend/phase.ts";
 import { ageOf } from "../terminal/output.ts";
 import { listing } from "./listing.ts";
@@ -31,9 +32,12 @@ export const claims = listing<Stored<"claim">>({
     { title: "ADDRESSES", cell: ({ record }) => formatHolding(record).map(shownAs).join(", ") },
     { title: "IDENTITY", cell: ({ record }) => describeOwner(record, place) },
     { title: "PHASE", cell: ({ record }) => describePhase(record) },
+    {
+      title: place === "etcd" ? "CONTAINER" : "POD",
+      cell: ({ record }) => (isRetained(record) ? "" : holderOf(record, place)),
+    },
     // the node it was last on is what whoever drains that looks for
-    { title: "POD", cell: ({ record }) => (isRetained(record) ? "" : (record.binding?.podName ?? "")) },
-    { title: "NODE", cell: ({ record }) => record.binding?.node ?? "" },
+    { title: place === "etcd" ? "HOST" : "NODE", cell: ({ record }) => record.binding?.node ?? "" },
     { title: "WHEN DELETED", wide: true, cell: ({ record }) => record.retention.whenDeleted },
     { title: "WHEN SCALED", wide: true, cell: ({ record }) => record.retention.whenScaled },
     {
@@ -54,6 +58,12 @@ export const claims = listing<Stored<"claim">>({
     { title: "AGE", cell: ({ createdAt }) => ageOf(createdAt, now) },
   ],
 });
+
+/** A pod by its name; a container, whose claim has a name that was made for it, by its short id. */
+function holderOf(claim: Claim, place: Backend["place"]): string {
+  const podName = claim.binding?.podName ?? "";
+  return podName === "" ? "" : (containerOf(claim, place)?.id ?? podName);
+}
 
 /** Its pod is gone, and its workload or the ordinal. */
 function isRetained(claim: Claim): boolean {
