@@ -39,7 +39,8 @@ export interface Finding {
     | "closed" // a pool that is not open to a namespace whose claims have addresses of it (the same)
     | "two-holders" // as in-use, and a claim has the address too
     | "without-claim" // a pod that was admitted with a claim that is gone (cli/explain/pods-without-claim.ts)
-    | "unreviewed"; // a pod that asks and that no review saw (cli/explain/unreviewed-pods.ts)
+    | "unreviewed" // a pod that asks and that no review saw (cli/explain/unreviewed-pods.ts)
+    | "changed-request"; // a pod that asks for other addresses than its review assigned (cli/explain/changed-requests.ts)
   readonly subject: string;
   readonly message: string;
 }

@@ -59,6 +59,11 @@ const NOTES: readonly (readonly [kinds: Kinds, one: string, more: string])[] = [
   [["missing", "of-another"], "ordinal has no claim", "ordinals have no claim"],
   [["without-claim"], "pod has lost a claim", "pods have lost a claim"],
   [["unreviewed"], "pod asks and was not reviewed", "pods ask and were not reviewed"],
+  [
+    ["changed-request"],
+    "pod asks for others than it was assigned",
+    "pods ask for others than they were assigned",
+  ],
   [["in-use"], "pool has addresses that others use", "pools have addresses that others use"],
   [["no-node"], "pool has no node", "pools have no node"],
   [["closed"], "pool is closed to who would have it", "pools are closed to who would have them"],

@@ -14,6 +14,7 @@ import type { Kind, Stored } from "../../allocator/store/store.ts";
 import type { Backend } from "../backend/backend.ts";
 import { toAuditAttachment } from "../backend/embedded-backend.ts";
 import type { UnreadRecord } from "../backend/unread-records.ts";
+import { changedRequests } from "./changed-requests.ts";
 import { isUntouched, keysOf, partOf, type Reading, readAgain, readAll } from "./checked-records.ts";
 import { fencedAndReady, missingParts } from "./installation.ts";
 import { nodesOnce } from "./nodes-once.ts";
@@ -112,6 +113,8 @@ async function findAround(
   ]);
   const claimless = pods && (await podsWithoutClaim(pods, told, backend, clock));
   const untold = survey && (await unreviewedPods(survey.unreviewed, all.claims, own, backend));
+  const of = { ...backend, own: own.least, now: clock.now() };
+  const changed = survey && (await changedRequests(survey.changed, all.claims, of));
   const others = await ofOthers(all, pods, backend);
   const records = all.blocks.map(({ record }) => record);
   const shared = backend.place === "cluster" ? await sharedNodeCidrs(records, backend.world) : [];
@@ -125,7 +128,7 @@ async function findAround(
     ...(forNobody.isPart ? [UNOPENED] : []),
   ];
   const found = [
-    ...[parts, fenced, idle?.findings, lacking, claimless, untold, survey?.vain],
+    ...[parts, fenced, idle?.findings, lacking, claimless, untold, changed, survey?.vain],
     ...[forNobody.findings, others.findings, shared],
   ];
   return { findings: found.flatMap((some) => some ?? []), unlooked: unlooked.join("; ") };

@@ -19,6 +19,7 @@ import {
   reportedAddresses,
   whereOf,
 } from "../backend/reported-addresses.ts";
+import { adviceOnChange } from "./changed-requests.ts";
 import { blocked, type Diagnosis, ok } from "./diagnosis.ts";
 import { hasEnded, isDeleting, type PodFacts, podPhase, unschedulable } from "./pod-facts.ts";
 import { diagnoseExempt, diagnoseUnclaimed } from "./unclaimed-pod.ts";
@@ -40,7 +41,9 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
-  const { otherwise } = facts;
+  const { otherwise, changed } = facts;
+  if (plan.kind === "bind" && changed !== undefined)
+    return { words: `waits: ${changed.message}`, stuck: true, next: adviceOnChange(pod.metadata) };
   if (plan.kind === "bind" && otherwise !== undefined)
     return { words: `waits: ${otherwise.message}`, stuck: true, next: [] };
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod, facts);

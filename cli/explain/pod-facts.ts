@@ -26,8 +26,8 @@ import type { Objects } from "../backend/backend.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { fencedBy } from "../backend/node-state.ts";
+import { whyNotBound } from "./changed-requests.ts";
 import { type DynamicFacts, dynamicFactsOf } from "./dynamic-pod.ts";
-import { notForPod } from "./kept-for-name.ts";
 import { nodesNow } from "./nodes-now.ts";
 import { ownReaderOf } from "./own-requests.ts";
 
@@ -69,6 +69,8 @@ export interface PodFacts {
   readonly lost?: ReadonlyMap<Address, string>;
   /** Of a pod that no review has seen: why the binder does not bind it to the claim of its name, which is not what it asks for. */
   readonly otherwise?: Refusal;
+  /** Of a pod that was reviewed: why the binder does not bind it to its claim, which is not what it asks for since. */
+  readonly changed?: Refusal;
   /** Whether what the claim is for is there and wants it; absent: it could not be seen. */
   readonly owner?: OwnerState["owner"];
   /** What the garbage collector would do with the claim now. */
@@ -182,10 +184,7 @@ async function around(
     claim === undefined
       ? { verdict: { kind: "keep" as const } }
       : await futureOf(world, { claim, pools, own }, now);
-  const otherwise =
-    place === "cluster" && claim && pod
-      ? await notForPod(claim.record, pod, { view, own, world })
-      : undefined;
+  const unfit = await whyNotBound(backend, { claim: claim?.record, pod, own, view, now });
   const nodeless = pod === undefined ? undefined : await nodelessOf(backend, pod, pools);
   const space = (await ifAllowed(() => world.namespace(namespace), undefined)) ?? bareNamespace(namespace);
   return {
@@ -201,7 +200,7 @@ async function around(
     fenced: await isFenced(world, place, { name: binding?.node ?? "", node }),
     ...(host === undefined ? {} : { heardAt: host.record.seen }),
     ...(nodeless === undefined ? {} : { nodeless }),
-    ...(otherwise === undefined ? {} : { otherwise }),
+    ...unfit,
     ...future,
   };
 }

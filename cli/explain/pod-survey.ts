@@ -13,6 +13,7 @@ import type { PodState } from "../../allocator/model/cluster-state.ts";
 import type { Objects } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
 import { kubeletsAddresses } from "../backend/reported-addresses.ts";
+import { type ChangedPod, changedPod } from "./changed-requests.ts";
 import { isMirror } from "./unclaimed-pod.ts";
 import { type UnreviewedPod, unreviewedPod } from "./unreviewed-pods.ts";
 
@@ -32,9 +33,12 @@ interface PodSurvey {
   readonly vain: readonly Finding[];
   /** Those that ask Berth and were told no claim; empty where nobody says what is asked of Berth. */
   readonly unreviewed: readonly UnreviewedPod[];
+  /** Those that ask Berth for others than they were assigned; empty there, too. */
+  readonly changed: readonly ChangedPod[];
 }
 
 const NONE: Labels = Object.freeze({});
+const NOTHING: Noted = Object.freeze({});
 const NO_ADDRESSES: readonly Address[] = [];
 
 /** Undefined: this user may not list pods. */
@@ -45,17 +49,28 @@ export async function surveyPods(
   const pods: SurveyedPod[] = [];
   const vain: Finding[] = [];
   const unreviewed: UnreviewedPod[] = [];
+  const changed: ChangedPod[] = [];
   return await ifAllowed(async () => {
     for await (const pod of world.each("Pod")) {
       const seen = surveyed(pod);
       pods.push(seen);
       const found = vainRequestOf(pod);
       if (found !== undefined) vain.push(found);
-      const untold = own && seen.isServed ? unreviewedPod(pod, seen.addresses, own) : undefined;
+      const { untold, other } = own && seen.isServed ? requestIn(pod, seen, own) : NOTHING;
       if (untold !== undefined) unreviewed.push(untold);
+      if (other !== undefined) changed.push(other);
     }
-    return { pods, vain, unreviewed };
+    return { pods, vain, unreviewed, changed };
   });
+}
+
+interface Noted {
+  readonly untold?: UnreviewedPod | undefined;
+  readonly other?: ChangedPod | undefined;
+}
+
+function requestIn(pod: KubeObject, { addresses }: SurveyedPod, own: OwnReader): Noted {
+  return { untold: unreviewedPod(pod, addresses, own), other: changedPod(pod, addresses, own) };
 }
 
 export function surveyed(pod: KubeObject): SurveyedPod {
