@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { type Clock, noopLogger } from "../allocator/base/ports.ts";
+import { type Clock, type LogFields, noopLogger } from "../allocator/base/ports.ts";
 import { ScriptedConnection } from "../kube/testing/scripted-connection.ts";
 import { AnchoredClock } from "../system/anchored-clock.ts";
 import { createClock } from "../system/clock.ts";
@@ -17,16 +17,24 @@ import { openCertificates, serveCertificates } from "./tls-setup.ts";
 
 const NAMES = { dnsNames: [], addresses: ["127.0.0.1"] };
 
+const NEXT =
+  "Berth serves as soon as tls.crt and tls.key there are whole, belong together and have not expired";
+
 describe("certificates from files", () => {
   let folder = "";
   let clock: ManualClock;
   let closers: CleanupStack = [];
   const lines: string[] = [];
-  const tell = (message: string) => void lines.push(message);
+  const errors: string[] = [];
+  const tell = (message: string, { error }: LogFields = {}) => {
+    lines.push(message);
+    if (error instanceof Error) errors.push(error.message);
+  };
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "berth-serving-"));
     clock = new ManualClock(createClock().now());
     lines.splice(0);
+    errors.splice(0);
   });
   afterEach(async () => {
     for (const close of closers.reverse()) await close();
@@ -65,7 +73,7 @@ describe("certificates from files", () => {
     const { serving, get } = await serve();
     assert.deepEqual(serving.ready(), {
       ready: false,
-      reason: `the certificate in ${folder} cannot be used: the private key is not that of the certificate`,
+      reason: `the certificate in ${folder} cannot be used: the private key in ${join(folder, "tls.key")} is not that of the certificate in ${join(folder, "tls.crt")}; ${NEXT}`,
     });
     assert.deepEqual(serving.certificates(), {});
     assert.deepEqual(lines, ["certificate files hold no pair; waiting for one"]);
@@ -83,6 +91,37 @@ describe("certificates from files", () => {
     assert.equal(await get(), "ok");
   });
 
+  it("are said to be half written in plain words, each by its name, at the start and when they change", async () => {
+    const { cert, key } = await leaf();
+    const [certFile, keyFile] = [join(folder, "tls.crt"), join(folder, "tls.key")];
+    await write("tls.crt", cert.slice(0, cert.length / 2));
+    await write("tls.key", "");
+    const { serving, get } = await serve();
+    const until = async (isSo: () => boolean) => {
+      while (!isSo()) {
+        clock.advance(5_000);
+        await new Promise((tick) => setTimeout(tick, 5));
+      }
+    };
+    const unfit = (words: string) =>
+      until(
+        () => serving.ready().reason === `the certificate in ${folder} cannot be used: ${words}; ${NEXT}`,
+      );
+    await unfit(`${certFile} cannot be read: it breaks off before its line -----END CERTIFICATE-----`);
+    await write("tls.crt", cert);
+    await unfit(`${keyFile} cannot be read: it is empty`);
+    await write("tls.key", key.slice(0, key.length / 2));
+    await unfit(`${keyFile} cannot be read: it breaks off before its line -----END PRIVATE KEY-----`);
+    await write("tls.key", key);
+    await until(() => serving.ready().ready);
+    await write("tls.key", cert);
+    const held = "it has no line -----BEGIN PRIVATE KEY-----: it holds a certificate";
+    await until(() => errors.includes(`${keyFile} cannot be read: ${held}`));
+    assert.equal(serving.ready().ready, true);
+    assert.equal(await get(), "ok", "the old one stays");
+    for (const error of errors) assert.doesNotMatch(error, /routines::|error:[0-9A-F]{8}/);
+  });
+
   it("are waited for, not ready, when they have expired", async () => {
     const old = await leaf();
     await write("tls.crt", old.cert);
@@ -91,7 +130,10 @@ describe("certificates from files", () => {
     const { serving } = await serve();
     const { ready, reason } = serving.ready();
     assert.equal(ready, false);
-    assert.match(reason, /^the certificate in .* cannot be used: the certificate expired on .*; renew it$/);
+    assert.match(
+      reason,
+      /^the certificate in .* cannot be used: the certificate expired on .*; renew it; Berth serves as soon as /,
+    );
     assert.deepEqual(serving.certificates(), {});
     assert.deepEqual(lines, ["the certificate has expired; waiting for another one"]);
     const next = await issueServingCertificate(await authority, NAMES, clock);

@@ -75,7 +75,7 @@ async function openFiles({
 }: ServingOptions): Promise<Omit<InitialCertificates, "clientAuthority">> {
   const pair = await readPairIn(certificates);
   try {
-    readPair(pair);
+    readPair(pair, filesIn(certificates));
     return { certificate: pair };
   } catch (error) {
     log.warn("certificate files hold no pair; waiting for one", { path: certificates, error });
@@ -88,9 +88,16 @@ async function unfitFor(
   error: unknown,
   { certificates, clock }: Pick<ServingOptions, "certificates" | "clock">,
 ): Promise<InitialCertificates & Required<Pick<InitialCertificates, "unfit">>> {
-  const why = `the certificate in ${certificates} cannot be used: ${messageOf(error)}`;
+  const why = whyUnfit(certificates, error);
   const certificate = await temporaryCertificate(NOBODY, clock);
   return { certificate, clientAuthority: undefined, unfit: { pair, why } };
+}
+
+/** What is served once it is there is looked for all the time: nobody needs to start the process again. */
+function whyUnfit(folder: string, error: unknown): string {
+  const next =
+    "Berth serves as soon as tls.crt and tls.key there are whole, belong together and have not expired";
+  return `the certificate in ${folder} cannot be used: ${messageOf(error)}; ${next}`;
 }
 
 /**
@@ -155,12 +162,20 @@ function followFiles(
   { server, opened, closers }: To,
 ): TlsHandle {
   const { unfit, certificate } = opened;
+  const files = filesIn(certificates);
   let serving = unfit === undefined ? certificate : undefined;
+  let why = unfit?.why ?? "";
   const watch = watchCertificateFiles({
-    files: filesIn(certificates),
+    files,
     serving: unfit?.pair ?? certificate,
     reload: (pair) => {
-      server.reload(pair);
+      try {
+        readPair(pair, files); // says which of the two it is
+        server.reload(pair);
+      } catch (error) {
+        why = whyUnfit(certificates, error);
+        throw error;
+      }
       serving = pair;
     },
     isDue: (pair) => serving === undefined && isServable(pair, clock.now()),
@@ -169,7 +184,7 @@ function followFiles(
   closers.push(() => watch.close());
   return {
     address: server.address,
-    ready: () => (serving === undefined ? { ready: false, reason: unfit?.why ?? "" } : READY),
+    ready: () => (serving === undefined ? { ready: false, reason: why } : READY),
     certificates: (): Readonly<Record<string, string>> =>
       serving === undefined ? {} : { serving: serving.cert },
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
@@ -180,6 +180,23 @@ describe("certificate pair", () => {
     assert.throws(
       () => readPair({ ...leaf, key: other.key }),
       refused(/^the private key is not that of the certificate$/),
+    );
+    const cipher = { cipher: "aes-256-cbc", passphrase: "secret" } as const;
+    const locked = createPrivateKey(leaf.key)
+      .export({ format: "pem", type: "pkcs8", ...cipher })
+      .toString();
+    const files = { cert: "/tls/tls.crt", key: "/tls/tls.key" };
+    assert.throws(
+      () => readPair({ ...leaf, key: other.key }, files),
+      refused(/^the private key in \/tls\/tls\.key is not that of the certificate in \/tls\/tls\.crt$/),
+    );
+    assert.throws(
+      () => readPair({ ...leaf, key: locked }, files),
+      refused(/^\/tls\/tls\.key cannot be read: it is encrypted with a passphrase; write it without one$/),
+    );
+    assert.throws(
+      () => readPair({ ...leaf, cert: leaf.cert.replace(/\n.+\n/, "\n") }, files),
+      refused(/^\/tls\/tls\.crt cannot be read: what is between its first and last line is no certificate/),
     );
     assert.throws(() => needsRenewal("nonsense", 0), refused(/^the certificate cannot be read: /));
     assert.equal(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { BerthError } from "../../allocator/base/errors.ts";
+import { pemFault } from "./pem-fault.ts";
 
 /** A certificate (others of its chain may follow it) and its private key, both PEM. */
 export interface CertificatePair {
@@ -16,24 +17,36 @@ export function readCertificate(pem: string, what = "the certificate"): X509Cert
   try {
     return new X509Certificate(pem);
   } catch (error) {
-    throw invalid(`${what} cannot be read: ${messageOf(error)}`, error);
+    throw invalid(`${what} cannot be read: ${pemFault(pem, "certificate")}`, error);
   }
+}
+
+/** What the two are called where they are files. */
+interface PairNames {
+  readonly cert: string;
+  readonly key: string;
 }
 
 /**
  * Reads the first certificate of a pair that a server can use.
- * @throws BerthError CERTIFICATE_INVALID when one of the two cannot be read, or they do not belong together
+ * @throws BerthError CERTIFICATE_INVALID, which names the file if there are any, when one of the two cannot be read, or they do not
+ * belong together
  */
-export function readPair({ cert, key }: CertificatePair): X509Certificate {
-  const certificate = readCertificate(cert);
+export function readPair({ cert, key }: CertificatePair, files?: PairNames): X509Certificate {
+  const certificate = readCertificate(cert, files?.cert);
   let belongs: boolean;
   try {
     belongs = certificate.checkPrivateKey(createPrivateKey(key));
   } catch (error) {
-    throw invalid(`the private key cannot be read: ${messageOf(error)}`, error);
+    const words = `${files?.key ?? "the private key"} cannot be read: ${pemFault(key, "private key")}`;
+    throw invalid(words, error);
   }
-  if (!belongs) throw invalid("the private key is not that of the certificate");
-  return certificate;
+  if (belongs) return certificate;
+  throw invalid(
+    files === undefined
+      ? "the private key is not that of the certificate"
+      : `the private key in ${files.key} is not that of the certificate in ${files.cert}`,
+  );
 }
 
 /**

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What OpenSSL says of a file that is half written ("DECODER routines::unsupported") helps nobody.
+
+type Kind = "certificate" | "private key";
+
+const BEGINNINGS: { readonly [K in Kind]: RegExp } = {
+  certificate: /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/,
+  "private key": /-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----/,
+};
+const ENDS: { readonly [K in Kind]: RegExp } = {
+  certificate: /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/,
+  "private key": /-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----/,
+};
+const ENCRYPTED = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m;
+
+/** Why a text in PEM is none of the kind, for whoever wrote it. Nothing of the text is repeated, which may be a key. */
+export function pemFault(text: string, kind: Kind): string {
+  if (text.trim() === "") return "it is empty";
+  const line = kind.toUpperCase();
+  if (!BEGINNINGS[kind].test(text)) {
+    const other = kind === "certificate" ? "private key" : "certificate";
+    const held = BEGINNINGS[other].test(text) ? `: it holds a ${other}` : "";
+    return `it has no line -----BEGIN ${line}-----${held}`;
+  }
+  if (!ENDS[kind].test(text)) return `it breaks off before its line -----END ${line}-----`;
+  if (kind === "private key" && ENCRYPTED.test(text))
+    return "it is encrypted with a passphrase; write it without one";
+  return `what is between its first and last line is no ${kind}, or of a kind that OpenSSL does not know`;
+}
