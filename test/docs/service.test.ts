@@ -2,13 +2,17 @@
 // The unit of docs/etcd.md starts the agent with flags that it has, in folders that the unit makes.
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
+import { pathToFileURL } from "node:url";
 import { up } from "../../cli/commands/up.ts";
 import { configOf } from "../../cli/config.ts";
 import { readArguments } from "../../cli/terminal/arguments.ts";
-import { run } from "../support/process.ts";
+import { linuxHost } from "../../ipam-plugin/agent/journal/host.ts";
+import { eventually } from "../support/eventually.ts";
+import { run, start } from "../support/process.ts";
 
 const UNIT = readFileSync(join(import.meta.dirname, "../../examples/etcd/berth.service"), "utf8");
 const SOCKET = readFileSync(join(import.meta.dirname, "../../ipam-plugin/client/main.c"), "utf8");
@@ -21,6 +25,26 @@ const settings = new Map(
   }),
 );
 const setting = (name: string) => settings.get(name) ?? assert.fail(`no ${name}`);
+
+const ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
+const HOST = pathToFileURL(join(import.meta.dirname, "../../ipam-plugin/agent/journal/host.ts")).href;
+
+/** What the agent sees at a path with these of root's rights. */
+async function identityBy(rights: string, path: string): Promise<string> {
+  const code = `const { linuxHost } = await import(${JSON.stringify(HOST)}); console.log(await linuxHost.identity(${JSON.stringify(path)}))`;
+  const node = [process.execPath, "--input-type=module", "--eval", code];
+  const args = ["--bounding-set", rights, "--inh-caps", "-all", ...node];
+  const { rc, stdout, stderr } = await run("setpriv", args, { env: ENV });
+  assert.equal(rc, 0, stderr);
+  return stdout.trim();
+}
+
+const without = await run("setpriv", ["--bounding-set", "-all", "unshare", "--help"], { env: ENV }).catch(
+  () => ({ rc: 1 }),
+);
+const needsRoot = {
+  skip: process.getuid?.() === 0 && without.rc === 0 ? false : "needs root, setpriv and unshare",
+};
 
 const analyze = await run("systemd-analyze", ["--version"], {
   env: { PATH: process.env["PATH"] ?? "" },
@@ -49,6 +73,31 @@ describe("examples/etcd/berth.service", () => {
     for (const folder of ["StateDirectoryMode", "RuntimeDirectoryMode"])
       assert.equal(setting(folder), "0700");
   });
+
+  it(
+    "has the right that looking at a namespace takes which a process names, and no other",
+    needsRoot,
+    async () => {
+      assert.match(UNIT, /^# runtime names by a process \(\/proc\/PID\/ns\/net/m);
+      const container = start("unshare", ["--net", "sleep", "600"], { env: ENV });
+      try {
+        const path = `/proc/${container.child.pid}/ns/net`;
+        const own = await readlink("/proc/self/ns/net");
+        await eventually(
+          "it has a namespace of its own",
+          async () => (await readlink(path)) !== own || undefined,
+        );
+        const rights = setting("CapabilityBoundingSet").replace("CAP_", "+").toLowerCase();
+        assert.equal(await identityBy(`-all,${rights}`, path), await linuxHost.identity(path));
+        assert.equal(await identityBy("-all", path), "undefined", "so that the right is needed");
+        const named = await linuxHost.identity("/proc/self/ns/net");
+        assert.equal(await identityBy("-all", "/proc/self/ns/net"), named, "not for its own");
+      } finally {
+        container.child.kill("SIGKILL");
+        await container.ended;
+      }
+    },
+  );
 
   it("is understood by systemd", { skip: analyze.rc === 0 ? false : "no systemd-analyze" }, async () => {
     const folder = mkdtempSync(join(tmpdir(), "berth-service-"));
