@@ -6,6 +6,7 @@ import { dirname, resolve } from "node:path";
 import type { KubeConfig, User } from "@kubernetes/client-node";
 import { parse } from "yaml";
 
+const KEY = "tokenFile";
 /** How a user is marked whose token is in a file. */
 const PROVIDER = "token-file";
 
@@ -24,8 +25,10 @@ export function withTokenFiles(
   users: readonly User[],
   { text, file }: { readonly text: string; readonly file: string },
 ): User[] {
+  // client-node has parsed the text, and keeps nothing of that: most say no such key, and are parsed that once
+  if (!text.includes(KEY)) return [...users];
   const said: unknown = parse(text);
-  const named = new Map(entriesOf(said).map(({ name, user }) => [name, user?.tokenFile]));
+  const named = new Map(entriesOf(said).map(({ name, user }) => [name, user?.[KEY]]));
   return users.map((user) => {
     const path = named.get(user.name);
     if (typeof path !== "string" || path === "") return user;
@@ -64,7 +67,7 @@ function markOf({ authProvider }: User): Marked | undefined {
 
 interface Entry {
   readonly name?: unknown;
-  readonly user?: { readonly tokenFile?: unknown } | null;
+  readonly user?: { readonly [KEY]?: unknown } | null;
 }
 
 function entriesOf(said: unknown): readonly Entry[] {
