@@ -8,9 +8,9 @@ import { deletionPending, isDetached } from "../lifecycle/bind.ts";
 import { ensureReliable } from "../lifecycle/block-conflict.ts";
 import { nameConflict, namesake } from "../lifecycle/claim-conflicts.ts";
 import { HOLD_TIMEOUT_MS, isHoldExpired } from "../lifecycle/hold.ts";
-import { withLastPod } from "../lifecycle/release.ts";
 import { reserve } from "../lifecycle/reserve.ts";
 import { decideRetention, observeOwner } from "../lifecycle/retention.ts";
+import { unbind } from "../lifecycle/unbind.ts";
 import { type Binding, type Claim, claimKey, isBound } from "../model/claim.ts";
 import type { ClusterState } from "../model/cluster-state.ts";
 import { MAX_ATTEMPTS } from "../store/retry-on-conflict.ts";
@@ -231,7 +231,7 @@ async function isGone(
 ): Promise<boolean> {
   if (podUID === "" || inventory.admittedWith === undefined) return false;
   const pod = await inventory.pod(namespace, podName);
-  return isHoldExpired({ podUID, since }, pod?.ended === false ? pod.uid : undefined, since);
+  return isHoldExpired({ podUID, since }, pod, since);
 }
 
 async function holdFor(
@@ -242,19 +242,19 @@ async function holdFor(
   for (const address of seen.record.addresses) {
     if (!(await ensureReliable(context, address, seen.record.nonce))) return undefined;
   }
-  const known = await withLastPod(context, seen);
-  if (known === undefined) return undefined;
-  const result = await context.store.replace("claim", known, { ...known.record, binding });
-  return result.kind === "replaced" ? result.stored : undefined;
+  return await unbind(context, seen, { binding });
 }
 
 /**
  * Nobody comes with the token of the hold, for whoever was to be told it has been refused meanwhile. What somebody has changed since is
  * not this hold's any more.
  */
-export async function giveHoldBack({ store }: Pick<Context, "store">, held: Stored<"claim">): Promise<void> {
-  const { binding, ...rest } = held.record;
-  if (binding?.node === "" && binding.podUID === "") await store.replace("claim", held, rest);
+export async function giveHoldBack(
+  context: Pick<Context, "store" | "clock">,
+  held: Stored<"claim">,
+): Promise<void> {
+  const { binding } = held.record;
+  if (binding?.node === "" && binding.podUID === "") await unbind(context, held);
 }
 
 function busy(claim: Claim, { identity }: AllocationRequest): Refusal {

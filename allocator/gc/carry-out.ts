@@ -2,8 +2,9 @@
 
 import { assertNever } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
-import { release, withLastPod } from "../lifecycle/release.ts";
+import { release } from "../lifecycle/release.ts";
 import type { RetentionDecision } from "../lifecycle/retention.ts";
+import { unbind } from "../lifecycle/unbind.ts";
 import type { Stored } from "../store/store.ts";
 
 /**
@@ -32,13 +33,9 @@ export async function carryOut(
       await store.replace("claim", seen, rest);
       return;
     }
-    case "release-hold": {
-      const known = await withLastPod(context, seen);
-      if (known === undefined) return;
-      const { binding: _, ...rest } = known.record;
-      await store.replace("claim", known, rest);
+    case "release-hold":
+      await unbind(context, seen);
       return;
-    }
     default:
       assertNever(verdict);
   }

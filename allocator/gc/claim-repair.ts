@@ -8,6 +8,7 @@ import { blockAgainst } from "../lifecycle/block-conflict.ts";
 import { keepFromUndo } from "../lifecycle/keep-from-undo.ts";
 import { ensureUnmarked } from "../lifecycle/orphan-mark.ts";
 import { release } from "../lifecycle/release.ts";
+import { unbind } from "../lifecycle/unbind.ts";
 import { type Claim, isReserved } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
 
@@ -63,7 +64,6 @@ async function giveUp(context: Context, seen: Stored<"claim">): Promise<"abandon
   if (seen.record.handMade !== true) {
     return (await release(context, seen)) === "released" ? "abandoned" : "retry";
   }
-  const { binding: _, ...rest } = seen.record;
-  const waiting = await context.store.replace("claim", seen, { ...rest, addresses: [], nonce: "" });
-  return waiting.kind === "replaced" ? "abandoned" : "retry";
+  const waiting = await unbind(context, seen, { addresses: [], nonce: "" });
+  return waiting === undefined ? "retry" : "abandoned";
 }

@@ -3,7 +3,7 @@
 import { listed } from "../base/listed.ts";
 import type { Context } from "../cache/context.ts";
 import type { Address } from "../ip/address.ts";
-import { type Claim, claimKey, isBound } from "../model/claim.ts";
+import { type Claim, claimKey } from "../model/claim.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
 import { cooldown, cooldownOrphan } from "./orphan-mark.ts";
@@ -83,21 +83,4 @@ async function cooldownBy(
     if (seen === undefined || seen.record.nonce !== nonce || seen.record.releasedAt !== undefined) return;
     return (await end(seen, clock.now())) === "changed" ? "conflict" : undefined;
   });
-}
-
-/** Before its binding goes: that a pod had it, where no agent is left to say so. Undefined: it changed meanwhile. */
-export async function withLastPod(
-  { store, clock }: Pick<Context, "store" | "clock">,
-  seen: Stored<"claim">,
-): Promise<Stored<"claim"> | undefined> {
-  const { binding, status } = seen.record;
-  // of a binding without a UID an agent has said more, and what is written here would be its end
-  if (binding === undefined || binding.podUID === "" || !isBound(seen.record)) return seen;
-  if (status.attachment !== undefined) return seen;
-  const { node, interface: name = "" } = binding;
-  // of no pod by its UID: no proof that the sandbox of this binding has ended, should the binding stay after all (invariant 3a)
-  const podUID = "";
-  const attachment = { node, containerID: "", interface: name, podUID, since: clock.now(), detached: true };
-  const result = await store.report(seen, { ...status, attachment });
-  return result.kind === "replaced" ? result.stored : undefined;
 }

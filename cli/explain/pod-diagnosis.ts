@@ -3,7 +3,7 @@
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { isExempt } from "../../allocator/demand/pod-allocation.ts";
 import { type BindingEvidence, type BindTarget, planBind } from "../../allocator/lifecycle/bind.ts";
-import { asUnmet, isHoldExpired } from "../../allocator/lifecycle/hold.ts";
+import { evidenceOf, NO_EVIDENCE } from "../../allocator/lifecycle/binding-evidence.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../allocator/manifest/node-fence.ts";
@@ -35,7 +35,7 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
     const gone = `was admitted with claim ${annotations[ASSIGNED_CLAIM]}, which is gone; ${withoutClaim(pod)}`;
     return blocked(gone, `delete pod ${namespace}/${name}${withOtherAddresses(facts)}`);
   }
-  const plan = planBind(claim.record, bindTargetOf(pod, facts), evidenceOf(facts), facts.now);
+  const plan = planBind(claim.record, bindTargetOf(pod, facts), bindingEvidence(facts), facts.now);
   const given = isRefusal(plan) ? givenToAnother(pod, claim) : undefined;
   if (given !== undefined) return given;
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
@@ -114,14 +114,13 @@ function bindTargetOf(pod: KubeObject, { place, claim }: PodFacts): BindTarget {
   };
 }
 
-function evidenceOf({ place, claim, fenced, holder, now }: PodFacts): BindingEvidence {
+function bindingEvidence({ place, claim, fenced, holder, now }: PodFacts): BindingEvidence {
   const binding = claim?.record.binding;
-  if (binding === undefined) return { fenced: false, holdExpired: true };
-  const livePodUID = holder === undefined || hasEnded(holder) ? undefined : holder.metadata.uid;
-  const holderThere = livePodUID !== undefined && binding.podUID !== "";
-  if (binding.node !== "") return { fenced, holdExpired: false, holderThere };
-  const hold = place === "cluster" ? binding : asUnmet(binding);
-  return { fenced: false, holdExpired: isHoldExpired(hold, livePodUID, now) };
+  if (binding === undefined) return NO_EVIDENCE;
+  const pod = holder && { uid: holder.metadata.uid, ended: hasEnded(holder) };
+  const holderThere = pod?.ended === false && binding.podUID !== "";
+  const seen = { fenced, pod, place: place === "cluster" ? "cluster" : "host" } as const;
+  return { ...evidenceOf(binding, seen, now), holderThere };
 }
 
 /** The claim lists an address that is not reserved for it: the pod is not given it then. */

@@ -6,6 +6,7 @@ import { sameSet } from "../../allocator/base/same-set.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { admissionAnswerOf, settlePod } from "../../allocator/demand/admitted-pod.ts";
 import { bind } from "../../allocator/lifecycle/bind.ts";
+import { NO_EVIDENCE } from "../../allocator/lifecycle/binding-evidence.ts";
 import { ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import { claimKey, isReserved } from "../../allocator/model/claim.ts";
@@ -92,10 +93,7 @@ async function keepPod(
 async function bindByToken(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
   const held = heldFor(pod);
   if (held === undefined) return undefined;
-  const met = await bind(admission.context, held.key, held.target, async () => ({
-    fenced: false,
-    holdExpired: false,
-  }));
+  const met = await bind(admission.context, held.key, held.target, async () => NO_EVIDENCE);
   return isRefusal(met) ? met : undefined;
 }
 

@@ -2,8 +2,8 @@
 import { isRefusal, type Refusal } from "../../../allocator/base/errors.ts";
 import type { Context } from "../../../allocator/cache/context.ts";
 import { settlePod } from "../../../allocator/demand/admitted-pod.ts";
-import { type BindingEvidence, bind } from "../../../allocator/lifecycle/bind.ts";
-import { asUnmet, isHoldExpired } from "../../../allocator/lifecycle/hold.ts";
+import { bind } from "../../../allocator/lifecycle/bind.ts";
+import { askEvidence } from "../../../allocator/lifecycle/binding-evidence.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -27,7 +27,7 @@ export async function bindToNode(
   request: AttachRequest,
   signal: AbortSignal,
 ): Promise<Stored<"claim"> | Refusal> {
-  const { context, node } = deps;
+  const { context, inventory, node, onHosts = false } = deps;
   const { name, uid } = request.pod;
   const { interface: attachTo, containerID } = request.attachment;
   const said = assigned === undefined ? {} : { assigned };
@@ -40,7 +40,7 @@ export async function bindToNode(
   const tryBind = () =>
     bind(context, claim, target, async (bound) => {
       throwIfCancelled(signal);
-      return await evidenceOf(deps, bound);
+      return { ...(await askEvidence(inventory, bound, context.clock.now())), onHosts };
     });
   const bound = await tryBind();
   if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;
@@ -57,16 +57,4 @@ export async function settle(
   throwIfCancelled(signal);
   if (pod === undefined || (uid !== "" && pod.uid !== uid)) return undefined;
   return await settlePod(context, inventory, { ...pod, generateName: "" });
-}
-
-async function evidenceOf(
-  { inventory, context, onHosts = false }: BindDeps,
-  { namespace, binding }: Claim,
-): Promise<BindingEvidence> {
-  if (binding === undefined) return { fenced: false, holdExpired: true };
-  if (binding.node !== "")
-    return { fenced: await inventory.fenced(binding.node), holdExpired: false, onHosts };
-  const pod = binding.podName === "" ? undefined : await inventory.pod(namespace, binding.podName);
-  const livePodUID = pod?.ended === false ? pod.uid : undefined;
-  return { fenced: false, holdExpired: isHoldExpired(asUnmet(binding), livePodUID, context.clock.now()) };
 }

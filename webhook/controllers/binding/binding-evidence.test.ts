@@ -54,7 +54,7 @@ const unmet = claimRecord({ binding: bindingTo("", "", { token: "t2", podUID: ""
 const NONE: BindingEvidence = { fenced: false, holdExpired: false };
 const OVER: BindingEvidence = { fenced: false, holdExpired: true };
 
-describe("factsFor", () => {
+describe("gatherEvidence", () => {
   const a = podSeen("a");
   const rows: readonly (readonly [string, Claim, BindTarget, Cluster, BindingEvidence, readonly string[]])[] =
     [

@@ -2,7 +2,7 @@
 
 import { isRefusal } from "../../../allocator/base/errors.ts";
 import { type BindingEvidence, type BindTarget, planBind } from "../../../allocator/lifecycle/bind.ts";
-import { isHoldExpired } from "../../../allocator/lifecycle/hold.ts";
+import { askEvidence, NO_EVIDENCE } from "../../../allocator/lifecycle/binding-evidence.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { ClusterState } from "../../../allocator/model/cluster-state.ts";
 import type { Informers } from "../../cluster-state/informers.ts";
@@ -23,17 +23,11 @@ export async function gatherEvidence(
   now: number,
 ): Promise<BindingEvidence> {
   const { namespace, binding } = claim;
-  const nothing: BindingEvidence = { fenced: false, holdExpired: false };
-  if (binding === undefined) return nothing;
-  const { podName, node, token } = binding;
+  if (binding === undefined) return NO_EVIDENCE;
+  const { podName, node } = binding;
   const holder = podName === "" ? undefined : pods.get(`${namespace}/${podName}`);
   const holderThere = node !== "" && holder?.uid === binding.podUID && !holder.ended;
-  const evidence = holderThere ? { ...nothing, holderThere } : nothing;
+  const evidence = holderThere ? { ...NO_EVIDENCE, holderThere } : NO_EVIDENCE;
   if (!isRefusal(planBind(claim, pod, evidence, now))) return evidence;
-  if (node !== "") return { ...evidence, fenced: await inventory.fenced(node) };
-  const there = await (podName === ""
-    ? inventory.admittedWith?.(namespace, token)
-    : inventory.pod(namespace, podName));
-  const livePodUID = there?.ended === false ? there.uid : undefined;
-  return { ...evidence, holdExpired: isHoldExpired(binding, livePodUID, now) };
+  return { ...evidence, ...(await askEvidence(inventory, claim, now)) };
 }

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { BerthError, isRefusal, messageOf, type Refusal } from "../../../allocator/base/errors.ts";
 import { type BindTarget, bind } from "../../../allocator/lifecycle/bind.ts";
+import { NO_EVIDENCE } from "../../../allocator/lifecycle/binding-evidence.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { PoolRecord } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -35,8 +36,6 @@ const POLL_MS = 50;
 const ECHO_MS = 1_000;
 /** While a node's object is absent its grace runs out without anything changing. */
 const GRACE_LOOK_MS = 5_000;
-
-const NO_EVIDENCE = { fenced: false, holdExpired: false };
 
 type Waits = Extract<BindDecision, { kind: "waits" }>;
 type Again = Extract<Outcome, { kind: "again" }>;
