@@ -139,12 +139,10 @@ export class Client {
     throw toBerthError(answer, `delete ${describeObject(this.resource, place)}`);
   }
 
-  /** One page of the list as of one moment: the newest for the first page, then that of the first page. */
-  async page(selection: Selection, from: From): Promise<Page> {
-    return this.#pageIn(await this.#call(this.#pageCall(selection, from)));
-  }
-
-  /** As `page`; undefined when it is too large to be read at once. One object never is. */
+  /**
+   * One page of the list as of one moment: the newest for the first page, then that of the first page. Undefined when it is too
+   * large to be read at once; one object never is.
+   */
   async pageAtOnce(selection: Selection, from: From): Promise<Page | undefined> {
     const bound = from.limit > 1 ? { mostBytes: MOST_PAGE_BYTES } : {};
     const answer = await this.#call({ ...this.#pageCall(selection, from), ...bound });

@@ -25,6 +25,7 @@ import { sandbox } from "./agent-cluster.ts";
 import { rightsOf, UNUSED } from "./audit-log.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { listItems } from "./list-items.ts";
 import { indexedJob, mayUse, statefulSet } from "./manifests.ts";
 import { change, forceDelete, make, makeDeployment } from "./replica-objects.ts";
 import { WebhookCluster } from "./webhook-cluster.ts";
@@ -218,8 +219,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const reservations = new Client(cluster.admin, RESERVATIONS);
       await eventually(
         "no address is taken",
-        async () =>
-          (await reservations.page({}, { limit: 1, next: "" })).items.length === 0 ? true : undefined,
+        async () => ((await listItems(reservations)).length === 0 ? true : undefined),
         60_000,
       );
       const drained = await cluster.plane.kubectl(["delete", "ippool", "db", "--timeout=30s"]);
@@ -229,7 +229,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("leases and events are written, and both replicas end as they should", async () => {
       const lease = { namespace: "berth-system", name: "berth-webhook" };
       assert.ok(await new Client(cluster.admin, LEASES).get(lease));
-      const { items } = await new Client(cluster.admin, EVENTS).page({}, { limit: 500, next: "" });
+      const items = await listItems(new Client(cluster.admin, EVENTS));
       const reasons = items.map((item) => (item as unknown as { readonly reason: string }).reason);
       assert.ok(reasons.includes("AddressBound"), reasons.join());
       for (const { process } of cluster.replicas.all) await process.stop("SIGTERM");

@@ -25,6 +25,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { CLUSTER_ROLES, POLICIES, POLICY_BINDINGS, QUOTAS, ROLE_BINDINGS } from "./cluster-resources.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
 import { EagerClock } from "./eager-clock.ts";
+import { listItems } from "./list-items.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import type { ControlPlane } from "./plane.ts";
 import { readyz, startReplicas, WEBHOOK_MAIN } from "./replicas.ts";
@@ -78,7 +79,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     }
 
     async function names(of: Resource): Promise<string[]> {
-      const { items } = await new Client(plane.connect(), of).page({}, { limit: 500, next: "" });
+      const items = await listItems(new Client(plane.connect(), of));
       return items.map(({ metadata }) => metadata.name).sort();
     }
 

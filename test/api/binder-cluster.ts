@@ -28,6 +28,7 @@ import { addrs, applicantOf, granted, poolRecord } from "../support/fixtures.ts"
 import { hostDeps } from "../support/host-deps.ts";
 import { LeapingClock } from "../support/leaping-clock.ts";
 import { installDefinitions, makeNamespaces } from "./crds.ts";
+import { listItems } from "./list-items.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { change, forceDelete } from "./replica-objects.ts";
@@ -251,10 +252,7 @@ export class BinderCluster {
 
   /** Events on pods of that name, as "type reason: note", each once, the oldest first. */
   async events(pod: string): Promise<readonly string[]> {
-    const { items } = await new Client(this.connection, EVENTS).page(
-      { namespace: NAMESPACE },
-      { limit: 500, next: "" },
-    );
+    const items = await listItems(new Client(this.connection, EVENTS), { namespace: NAMESPACE });
     const all = items as unknown as readonly {
       readonly type: string;
       readonly reason: string;

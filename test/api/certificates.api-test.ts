@@ -9,6 +9,7 @@ import { parseBundle } from "../../webhook/certificates/ca-bundle.ts";
 import { readPair } from "../../webhook/certificates/pair.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { listItems } from "./list-items.ts";
 import type { ControlPlane } from "./plane.ts";
 import { forceDelete } from "./replica-objects.ts";
 import { rehearse } from "./rolling-load.ts";
@@ -65,10 +66,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     /** An event on the Secret. */
     const reported = (reason: string, words: RegExp) =>
       eventually(`${reason} is told`, async () => {
-        const { items } = await new Client(plane.connect(), EVENTS).page(
-          { namespace: SECRET.namespace },
-          { limit: 500, next: "" },
-        );
+        const items = await listItems(new Client(plane.connect(), EVENTS), { namespace: SECRET.namespace });
         const events = items as unknown as readonly { reason: string; note: string }[];
         return events.some((one) => one.reason === reason && words.test(one.note)) || undefined;
       });

@@ -17,6 +17,7 @@ import { addressesOf, type CiliumAgent, type CiliumObject } from "../cilium/agen
 import { eventually } from "../support/eventually.ts";
 import { ControllersCluster } from "./controllers-cluster.ts";
 import { type Definition, define } from "./crds.ts";
+import { listItems } from "./list-items.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -118,7 +119,7 @@ export class CiliumCluster {
   }
 
   async objects(): Promise<readonly CiliumObject[]> {
-    const { items } = await this.#ciliumNodes.page({}, { limit: 500, next: "" });
+    const items = await listItems(this.#ciliumNodes);
     return items as readonly CiliumObject[];
   }
 

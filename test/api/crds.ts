@@ -96,7 +96,7 @@ export async function wipe(client: Client, { metadata }: KubeItem): Promise<void
 
 async function isServed(connection: Connection, resource: Resource): Promise<boolean> {
   try {
-    await new Client(connection, resource).page({}, { limit: 1, next: "" });
+    await new Client(connection, resource).pages({}, 1).next();
     return true;
   } catch {
     return false;

@@ -17,6 +17,7 @@ import { AgentNode } from "./agent-node.ts";
 import { makeNamespaces } from "./crds.ts";
 import type { Daemon } from "./daemon.ts";
 import { haveControllersOrSkip, startControllers } from "./kubernetes-controllers.ts";
+import { listItems } from "./list-items.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { change, forceDelete, type Json, make, makeNode, workloadSpec } from "./replica-objects.ts";
@@ -126,7 +127,7 @@ if (haveControllersOrSkip(["etcd", "kube-apiserver", "kube-controller-manager"])
         return status?.observedGeneration === metadata.generation ? true : undefined;
       });
       await eventually("Berth's controller has seen it", async () => {
-        const { items } = await new Client(admin, EVENTS).page({}, { limit: 500, next: "" });
+        const items = await listItems(new Client(admin, EVENTS));
         const notes = (items as Noted[]).filter(({ regarding }) => regarding.name === name);
         const isTold = notes.some(({ note }) => note.startsWith(NOTICE));
         return isTold || (await held(`${name}-0`)) !== reported ? true : undefined;

@@ -10,6 +10,7 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { eventually } from "../support/eventually.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { listItems } from "./list-items.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
@@ -45,7 +46,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const running = recorder.run(stop.signal);
       const client = new Client(connection, EVENTS);
       const ours = async () => {
-        const { items } = await client.page({}, { limit: 500, next: "" });
+        const items = await listItems(client);
         return (items as ApiEvent[]).filter((event) => event.reportingController === "berth.dev/webhook");
       };
       recorder.record(TAKEN);

@@ -14,6 +14,7 @@ import { hostDeps } from "../support/host-deps.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { CONFIG_MAPS } from "./cluster-resources.ts";
 import { startControlPlane } from "./harness.ts";
+import { listItems } from "./list-items.ts";
 import {
   type Lettered,
   lettered,
@@ -55,7 +56,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     afterEach(async () => {
       for (const close of closing.splice(0)) await close();
-      for (const item of (await direct.page(OURS, { limit: 500, next: "" })).items) await remove(item);
+      for (const item of await listItems(direct, OURS)) await remove(item);
     });
 
     const make = (name: string) => makeMap(direct, name);

@@ -60,7 +60,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         ...{ namespace: "shop", name: "mysql-0", uid: made.metadata.uid, node: "node-a" },
         labels: { app: "mysql", "batch.kubernetes.io/job-completion-index": "0" },
         annotations: { ...IPS, "berth.dev/claim": "mysql-0" },
-        ...{ phase: "Pending", up: false, ended: false, deleting: false, exempt: false },
+        ...{ up: false, ended: false, deleting: false, exempt: false },
       });
       await makePod(connection, shop("host"), { spec: { hostNetwork: true } });
       const host = await eventually("the pod of the host network", () => pods.get("shop/host"));

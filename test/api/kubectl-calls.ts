@@ -6,6 +6,7 @@ import { type KubeItem, PODS, type Resource } from "../../kube/api/resource.ts";
 import { annotationsOf, type Json } from "../support/objects.ts";
 import { run } from "../support/process.ts";
 import { partOf } from "./binaries.ts";
+import { listItems } from "./list-items.ts";
 import type { ControlPlane } from "./plane.ts";
 
 /** What people do with kubectl, and what it says to them. */
@@ -39,7 +40,7 @@ export function kubectlOn(plane: () => ControlPlane) {
   }
 
   async function count(resource: Resource): Promise<number> {
-    return (await new Client(plane().connect(), resource).page({}, { limit: 500, next: "" })).items.length;
+    return (await listItems(new Client(plane().connect(), resource))).length;
   }
 
   const addressesOf = async (name: string, namespace = "shop") =>

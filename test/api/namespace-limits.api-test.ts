@@ -8,6 +8,7 @@ import { CLAIMS, itemPath, POOLS, RESERVATIONS, STATEFULSETS } from "../../kube/
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { listItems } from "./list-items.ts";
 import { make } from "./replica-objects.ts";
 import { createPod } from "./running-webhook.ts";
 import { WebhookCluster } from "./webhook-cluster.ts";
@@ -36,10 +37,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     async function claimsIn(namespace: string): Promise<number> {
-      const { items } = await new Client(cluster.admin, CLAIMS).page(
-        { namespace },
-        { limit: 10_000, next: "" },
-      );
+      const items = await listItems(new Client(cluster.admin, CLAIMS), { namespace });
       return items.length;
     }
 
@@ -96,7 +94,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         async () => ((await claimsIn("bank")) === before ? true : undefined),
         120_000,
       );
-      const { items } = await new Client(cluster.admin, RESERVATIONS).page({}, { limit: 10_000, next: "" });
+      const items = await listItems(new Client(cluster.admin, RESERVATIONS));
       const held = items.filter((item) => {
         const spec = new Fields(item).at("spec");
         return spec.text("pool") === "wide" && spec.get("releasedAt") === undefined;

@@ -10,6 +10,7 @@ import { type Json, pod, poolObject } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { QUOTAS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
+import { listItems } from "./list-items.ts";
 import type { ControlPlane } from "./plane.ts";
 import { requestCounts } from "./request-counts.ts";
 import { createPod, forgedWords, type RunningWebhook, runWebhook } from "./running-webhook.ts";
@@ -57,7 +58,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     }
 
     async function count(resource: Resource): Promise<number> {
-      const { items } = await new Client(admin, resource).page({}, { limit: 10_000, next: "" });
+      const items = await listItems(new Client(admin, resource));
       return items.length;
     }
 

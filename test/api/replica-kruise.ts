@@ -30,7 +30,7 @@ export async function installKruise(
 async function canList(connection: Connection, resource: Resource): Promise<boolean> {
   if (!(await isServed(connection, resource))) return false;
   try {
-    await new Client(connection, resource).page({}, { limit: 1, next: "" });
+    await new Client(connection, resource).pages({}, 1).next();
     return true;
   } catch {
     return false;

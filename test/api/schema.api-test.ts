@@ -23,6 +23,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { clear, installDefinitions, makeNamespaces } from "./crds.ts";
 import { refuses } from "./dry-create.ts";
 import { FULL_POOL, KINDS } from "./full-records.ts";
+import { listItems } from "./list-items.ts";
 import { openStore } from "./open-store.ts";
 import type { ControlPlane } from "./plane.ts";
 import { anyAddress, anyIPv6 } from "./records.ts";
@@ -280,7 +281,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     it("let an agent watch the claims of its node, and people what is of a pool", async () => {
       const found = async (kind: Kind, fieldSelector: string) =>
-        (await clientOf(resourceOf(kind)).page({ fieldSelector }, { limit: 10, next: "" })).items.length;
+        (await listItems(clientOf(resourceOf(kind)), { fieldSelector })).length;
       assert.equal(await found("claim", "spec.binding.node=node-a"), 1);
       assert.equal(await found("claim", "spec.binding.node=node-b"), 0);
       assert.equal(await found("claim", "status.attachment.node=node-a"), 1);

@@ -7,8 +7,6 @@ import type { PodState, WorkloadState } from "../../allocator/model/cluster-stat
 
 /** A pod as far as its claim is concerned. */
 export interface ObservedPod extends PodState {
-  /** Pending, Running, Succeeded, Failed. */
-  readonly phase: string;
   /** A sandbox of it has been up, with an address from somewhere. */
   readonly up: boolean;
   /** What its status says that it has, with commas between; absent: nothing, or they are its host's. */

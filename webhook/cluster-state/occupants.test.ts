@@ -33,7 +33,7 @@ class Watched<P> {
 function podSeen(name: string, addresses: string, over: Partial<ObservedPod> = {}): ObservedPod {
   return {
     ...{ namespace: "shop", name, uid: `uid-of-${name}`, node: "node-a", labels: {}, annotations: {} },
-    ...{ ended: false, phase: "Running", up: true, deleting: false, exempt: false, addresses, ...over },
+    ...{ ended: false, up: true, deleting: false, exempt: false, addresses, ...over },
   };
 }
 

@@ -49,7 +49,7 @@ describe("podSeen", () => {
       ),
       {
         ...{ namespace: "shop", name: "mysql-0", uid: "u", node: "a", labels: {}, annotations: {} },
-        ...{ phase: "Failed", up: false, deleting: false, exempt: false, ended: true },
+        ...{ up: false, deleting: false, exempt: false, ended: true },
       },
     );
   });
@@ -66,19 +66,20 @@ describe("podSeen", () => {
       assert.deepEqual(observedPod(item({ metadata, ...object })).labels, has ? { app: "x" } : {});
   });
 
-  it("tells what it does, whether it is being deleted, and whether it is none of Berth's", () => {
-    const rows: [Record<string, unknown>, string, boolean, boolean][] = [
-      [{ status: { phase: "Running" } }, "Running", false, false],
-      [{ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }, "", true, false],
-      [{ spec: { hostNetwork: true } }, "", false, true],
-      [{ metadata: { namespace: "kube-system" } }, "", false, true],
-      [{ metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }, "", false, true],
+  it("tells whether it has ended, whether it is being deleted, and whether it is none of Berth's", () => {
+    const rows: [Record<string, unknown>, boolean, boolean, boolean][] = [
+      [{ status: { phase: "Running" } }, false, false, false],
+      [{ status: { phase: "Succeeded" } }, true, false, false],
+      [{ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }, false, true, false],
+      [{ spec: { hostNetwork: true } }, false, false, true],
+      [{ metadata: { namespace: "kube-system" } }, false, false, true],
+      [{ metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }, false, false, true],
     ];
-    for (const [object, phase, deleting, exempt] of rows) {
+    for (const [object, ended, deleting, exempt] of rows) {
       const seen = observedPod(item(object));
       assert.deepEqual(
-        [seen.phase, seen.deleting, seen.exempt],
-        [phase, deleting, exempt],
+        [seen.ended, seen.deleting, seen.exempt],
+        [ended, deleting, exempt],
         JSON.stringify(object),
       );
     }

@@ -58,7 +58,6 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
       ...keptKeysIn(annotations, isRead),
       ...ALWAYS,
     ]),
-    phase: pod.json.at("status").text("phase"),
     up: pod.json.at("status").text("podIP") !== "",
     deleting: item.metadata.deletionTimestamp !== undefined,
     exempt: isExempt(pod),

@@ -92,7 +92,7 @@ describe("lookAt", () => {
     ],
     ["settled", "succeeded", { ...POD, ended: true }, [own]],
     ["settled", "failed, without a claim", { ...POD, ended: true }, []],
-    ["due", "running, and not bound: it was when the binder could not", { ...POD, phase: "Running" }, [own]],
+    ["due", "running, and not bound: it was when the binder could not", { ...POD, up: true }, [own]],
 
     ["due", "by token, scheduled", TOKENED, [held]],
     ["waits: CLAIM_MISSING", "by token, the claim not there", TOKENED, []],

@@ -10,8 +10,7 @@ import { gatherEvidence } from "./binding-evidence.ts";
 
 function podSeen(name: string, over: Partial<ObservedPod> = {}): ObservedPod {
   const ids = { namespace: "shop", name, uid: `uid-of-${name}`, node: "x" };
-  const ended = over.phase === "Succeeded" || over.phase === "Failed";
-  const is = { phase: "Running", up: true, deleting: false, exempt: false, ended };
+  const is = { up: true, deleting: false, exempt: false, ended: false };
   return { ...ids, labels: {}, annotations: {}, ...is, ...over };
 }
 
@@ -72,14 +71,7 @@ describe("gatherEvidence", () => {
         ["node x"],
       ],
       ["detached, A there", detached, b("y"), { seen: [a] }, { ...NONE, holderThere: true }, ["node x"]],
-      [
-        "on the same node, A has ended",
-        bound(),
-        b("x"),
-        { seen: [podSeen("a", { phase: "Failed" })] },
-        NONE,
-        [],
-      ],
+      ["on the same node, A has ended", bound(), b("x"), { seen: [podSeen("a", { ended: true })] }, NONE, []],
       ["on the same node, A's successor", bound(), b("x"), { seen: [podSeen("a", { uid: "u2" })] }, NONE, []],
       ["held for A, who is there", met, b("y"), { there: [a] }, NONE, ["pod shop/a"]],
       ["held for A, who is gone", met, b("y"), { seen: [a] }, OVER, ["pod shop/a"]],
@@ -112,7 +104,7 @@ describe("gatherEvidence", () => {
     const late = NOW + 10 * HOLD_TIMEOUT_MS;
     for (const [pod, evidence] of [
       [podSeen("a", { annotations: { "berth.dev/token": "t2" } }), NONE],
-      [podSeen("a", { annotations: { "berth.dev/token": "t2" }, phase: "Failed" }), OVER],
+      [podSeen("a", { annotations: { "berth.dev/token": "t2" }, ended: true }), OVER],
     ] as const) {
       const { witness } = witnessOf({ seen: [pod] });
       assert.deepEqual(await gatherEvidence(witness, unmet, b("y"), late), evidence);

@@ -26,7 +26,6 @@ export const POD: ObservedPod = {
   ...{
     labels: {},
     annotations: { "berth.dev/sticky": "true" },
-    phase: "Pending",
     up: false,
     deleting: false,
     exempt: false,
