@@ -3,7 +3,6 @@
 import { isRefusal, type Refusal, refuse } from "../base/errors.ts";
 import { sameSet } from "../base/same-set.ts";
 import type { Context } from "../cache/context.ts";
-import { refuseAddress } from "../ip/mac.ts";
 import {
   type Binding,
   type Claim,
@@ -15,6 +14,14 @@ import {
 import { formatHolding } from "../model/interfaces.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Stored } from "../store/store.ts";
+import {
+  addressesChanged,
+  boundElsewhere,
+  claimMissing,
+  heldForAnother,
+  keptForAnother,
+  sandboxNotEnded,
+} from "./bind-refusals.ts";
 import { ensureReliable } from "./block-conflict.ts";
 import { namedFinalizers } from "./release.ts";
 
@@ -71,41 +78,22 @@ export type BindPlan =
 export function planBind(claim: Claim, pod: BindTarget, evidence: BindingEvidence, now: number): BindPlan {
   const unfit = notBindable(claim, pod);
   if (unfit !== undefined) return unfit;
-  const key = claimKey(claim);
   // Never before the admission that it follows, though another process's clock, a second ahead, may have said when that was.
   const binding = bindingOf(pod, Math.max(now, claim.admittedAt ?? 0));
   const current = claim.binding;
   if (current === undefined) return { kind: "bind", binding };
   if (isWith(current, pod)) return { kind: "bound" };
   if (current.node === "") return holdConflict(claim, current, pod, evidence) ?? { kind: "bind", binding };
-  if (isOfAnotherToken(current, pod)) return keptForAnother(claim, pod);
+  if (isOfAnotherToken(current, pod)) return keptForAnother(claim, pod.name);
   if (evidence.fenced) return { kind: "bind", binding };
   if (evidence.holderThere === true) return boundElsewhere(claim, current);
   if (current.node === pod.node || detached(claim)) return { kind: "bind", binding };
-  const words = `${described(claim)} is still bound to ${stillBoundTo(current, evidence)}`;
-  return refuseAddress("CLAIM_BUSY", words, { claim: key, pod: current.podName, node: current.node });
-}
-
-function stillBoundTo({ podName, node }: Binding, { onHosts }: BindingEvidence): string {
-  return onHosts === true
-    ? `${podName} on host ${node}, whose sandbox was not seen to end; it moves when that host's agent reports, or when a person says that the host is gone for good: berthctl fence ${node}`
-    : `pod ${podName} on node ${node}, whose sandbox was not seen to end; it moves when that node's agent reports, the node is deleted, or it is tainted out-of-service or annotated berth.dev/fenced=true`;
-}
-
-/** Whoever waits asked for an address, and need not know what its claim is called. */
-function described(claim: Claim): string {
-  return `claim ${claimKey(claim)} (${formatHolding(claim).join(", ")})`;
+  return sandboxNotEnded(claim, current, evidence.onHosts === true);
 }
 
 /** Slots move by a hold that admission writes, with the next pod's token in it: what is bound with another token is not this pod's any more. */
 function isOfAnotherToken(current: Binding, pod: BindTarget): boolean {
   return current.token !== "" && pod.token !== "" && current.token !== pod.token;
-}
-
-function keptForAnother(claim: Claim, { name }: BindTarget): Refusal {
-  const key = claimKey(claim);
-  const words = `${described(claim)}, with which pod ${name} was admitted, is pod ${claim.binding?.podName}'s by now; delete the pod and create it again`;
-  return refuseAddress("CLAIM_BUSY", words, { claim: key, pod: name });
 }
 
 /** Why the claim is not for the pod, whoever has it now. */
@@ -142,21 +130,6 @@ export function deletionPending(claim: Claim, finalizers: readonly string[] = []
   return refuse("CLAIM_RELEASING", `claim ${key} is being deleted; ${why}`, { claim: key });
 }
 
-function boundElsewhere(claim: Claim, { podName, node }: Binding): Refusal {
-  const words = `${described(claim)} is bound to pod ${podName} on node ${node}, which is still there; it moves when that pod is gone`;
-  return refuseAddress("CLAIM_BUSY", words, { claim: claimKey(claim), pod: podName, node });
-}
-
-/** Another pod of the name was admitted since, with another request: this one must not start with its addresses. */
-function addressesChanged(claim: Claim, pod: string, assigned: readonly string[]): Refusal {
-  const key = claimKey(claim);
-  return refuse(
-    "CLAIM_CHANGED",
-    `claim ${key} holds ${formatHolding(claim).join(", ")} now, and pod ${pod} was admitted with ${assigned.join(", ")}; delete the pod and create it again`,
-    { claim: key, pod, address: assigned.join(",") },
-  );
-}
-
 function bindingOf(pod: BindTarget, since: number): Binding {
   const where = pod.interface === undefined ? {} : { interface: pod.interface };
   return { token: pod.token, podName: pod.name, podUID: pod.uid, node: pod.node, ...where, since };
@@ -170,15 +143,7 @@ function holdConflict(
 ): Refusal | undefined {
   const its = hold.token === pod.token && (hold.podUID === "" || samePod(hold, pod));
   if (its || hold.token === "" || evidence.holdExpired) return undefined;
-  const key = claimKey(claim);
-  return refuseAddress(
-    "CLAIM_BUSY",
-    `${described(claim)} is held for another pod of its set; it is free again when that pod is gone`,
-    {
-      claim: key,
-      pod: hold.podName,
-    },
-  );
+  return heldForAnother(claim, hold);
 }
 
 function isWith(binding: Binding, pod: BindTarget): boolean {
@@ -215,10 +180,10 @@ export async function bind(
   const soon = typeof claim === "string" ? undefined : await bindSeen(context, claim, pod, evidence);
   if (soon !== undefined) return soon;
   return await retryOnConflict(context.store, { kind: "claim", key, doing: "it was bound" }, async (seen) => {
-    if (seen === undefined) return missing(key);
+    if (seen === undefined) return claimMissing(key);
     const plan = planBind(seen.record, pod, await evidence(seen.record), context.clock.now());
     if (isRefusal(plan)) return plan;
-    if (!(await verifyReservations(context, seen.record))) return missing(key);
+    if (!(await verifyReservations(context, seen.record))) return claimMissing(key);
     const bound = plan.kind === "bound" ? seen : await writeBinding(context, seen, plan.binding, pod);
     return (bound && (await markAttached(context, bound, pod))) ?? "conflict";
   });
@@ -289,14 +254,4 @@ async function markAttached(
   };
   const result = await context.store.report(seen, { attachment: next });
   return result.kind === "replaced" ? result.stored : undefined;
-}
-
-function missing(key: string): Refusal {
-  return refuse(
-    "CLAIM_MISSING",
-    `there is no claim ${key} with addresses; create the pod anew so that they are reserved`,
-    {
-      claim: key,
-    },
-  );
 }
