@@ -74,6 +74,11 @@ export function refusalsNameAllIn(env: Environment): boolean {
   return choiceOf(env, "BERTH_REFUSALS_NAME", ["Readable", "All"], "Readable") === "All";
 }
 
+/** `true` or `false`, which it is if absent. */
+export function isSet(env: Environment, name: string): boolean {
+  return choiceOf(env, name, ["true", "false"], "false") === "true";
+}
+
 /** One of those; throws CONFIG_INVALID naming the variable and them. */
 export function choiceOf<C extends string>(
   env: Environment,

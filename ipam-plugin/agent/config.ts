@@ -10,6 +10,7 @@ import {
   type Environment,
   envString,
   invalid,
+  isSet,
   logLevelOf,
   portOf,
   refusalsNameAllIn,
@@ -158,10 +159,8 @@ function aliasesIn(env: Environment): Pick<AgentConfig, "aliases"> {
       "BERTH_CNI_ALIASES",
       `has ${JSON.stringify(strange)}; give it some of ${ALIASES.join(", ")}`,
     );
-  const replace = envString(env, "BERTH_CNI_REPLACE", "false");
-  if (replace === "true" || replace === "false")
-    return names.length === 0 ? {} : { aliases: { names, replace: replace === "true" } };
-  throw invalid("BERTH_CNI_REPLACE", `is ${JSON.stringify(replace)}; give it true or false`);
+  const replace = isSet(env, "BERTH_CNI_REPLACE");
+  return names.length === 0 ? {} : { aliases: { names, replace } };
 }
 
 function hostOf(given: string): string {
