@@ -8,17 +8,18 @@ import { type Block, networkOfBlock } from "../model/block.ts";
 import type { BlockSpace } from "../pool/blocks.ts";
 import { intervalsOf, type Pool } from "../pool/pool.ts";
 
-/** What the blocks of one pool have, of one family. */
+/** The blocks of one pool and one family. */
 interface PoolBlocks {
   readonly pool: string;
   readonly blocks: Block[];
-  /** From the first to the last address of all of them. */
+  /** From the first address that they own to the last. */
   reach: Interval;
 }
 
 /**
- * What blocks of other pools own in a pool's ranges. Reviews keep the ranges of pools apart; of two that are made or changed at the same
- * moment both may be admitted, and a block that was granted while its pool was made smaller stays its node's until it comes back.
+ * The addresses in a pool's ranges that blocks of other pools own. Reviews refuse pools that overlap, but of two that are made or changed
+ * at the same moment both may be admitted; and a block that was granted while its pool was made smaller stays with its node until that
+ * gives it back.
  */
 export class ForeignAddresses {
   readonly #ofPools = new Map<string, PoolBlocks>(); // pool/family -> its blocks
@@ -42,19 +43,19 @@ export class ForeignAddresses {
     }
   }
 
-  /** In the pool's ranges: addresses that are not its to give. */
+  /** What blocks of other pools own in the pool's ranges. */
   in(pool: Pool, family: Family): readonly Interval[] {
     const ranges = merge(intervalsOf(pool, family));
-    const near = this.#othersOf(pool, family).filter(({ reach }) =>
+    const near = this.#ofOtherPools(pool, family).filter(({ reach }) =>
       ranges.some((range) => intersection(range, reach) !== undefined),
     );
     const owned = near.flatMap(({ blocks }) => blocks.flatMap((block) => ownedIn(block).intervals));
     return merge(owned.flatMap((one) => ranges.flatMap((range) => intersection(range, one) ?? [])));
   }
 
-  /** Those of the pool's blocks that are others' by their name: no second one can have it. */
+  /** The blocks of this space that the pool cannot make: a block is named by its network, and another pool has one of that name. */
   *blocksOf(space: BlockSpace, pool: Pool): Generator<Cidr, void, undefined> {
-    for (const { blocks } of this.#othersOf(pool, space.family)) {
+    for (const { blocks } of this.#ofOtherPools(pool, space.family)) {
       for (const { cidr } of blocks) {
         const network = networkOfBlock(cidr);
         if (space.has(network)) yield network;
@@ -62,7 +63,7 @@ export class ForeignAddresses {
     }
   }
 
-  /** These addresses, and what is in the pool's ranges. */
+  /** `known`, and what blocks of other pools own in the pool's ranges. */
   with(known: IntervalSet, pool: Pool, family: Family): IntervalSet {
     const foreign = this.in(pool, family);
     if (foreign.length === 0) return known;
@@ -71,7 +72,7 @@ export class ForeignAddresses {
     return all;
   }
 
-  #othersOf(pool: Pool, family: Family): readonly PoolBlocks[] {
+  #ofOtherPools(pool: Pool, family: Family): readonly PoolBlocks[] {
     return [...this.#ofPools].flatMap(([key, one]) =>
       one.pool !== pool.name && key.endsWith(`/${family}`) ? [one] : [],
     );

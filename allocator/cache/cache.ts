@@ -23,7 +23,7 @@ interface Records<K extends Kind> {
 
 type Handlers = { readonly [K in Kind]: Set<RecordHandler<K>> };
 
-/** What everybody follows. Blocks are followed by those alone who have to do with them. */
+/** The kinds that every process follows. Blocks are followed only where something is done with them. */
 export const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
 
 /**
@@ -50,7 +50,7 @@ export class RecordCache implements RecordReader {
     this.#use = new AddressUse(this.#pools, this.#blocks);
   }
 
-  /** Every kind that all need was listed whole at least once. */
+  /** Each kind of FOLLOWED was listed whole at least once. */
   get ready(): boolean {
     return FOLLOWED.every((kind) => this.#synced.has(kind));
   }
@@ -100,12 +100,12 @@ export class RecordCache implements RecordReader {
     return this.#use.reservations.size;
   }
 
-  /** Pool -> how many of its addresses have a reservation: counted as they come, of whatever pools they say. */
+  /** Pool -> how many of its addresses have a reservation, kept current with each change. Pools that are gone count too. */
   reservationTotals(): ReadonlyMap<string, PoolTotals> {
     return this.#use.totals();
   }
 
-  /** How many claims are in each phase that any is in: counted as they come. */
+  /** How many claims are in each phase, kept current with each change; without phases that no claim is in. */
   claimPhases(): ReadonlyMap<ClaimPhase, number> {
     return this.#claims.phases;
   }
@@ -118,7 +118,7 @@ export class RecordCache implements RecordReader {
     return this.#use.occupants;
   }
 
-  /** The address is in use, and Berth did not give it: no record says so, and whoever sees it tells. */
+  /** To be called by who sees an address in use that Berth did not give: no record says so. */
   occupy(address: Address, occupant: Occupant): void {
     this.#use.occupy(address, occupant);
   }
@@ -180,7 +180,7 @@ export class RecordCache implements RecordReader {
     return this.#claims.onNode(node);
   }
 
-  /** Calls the handler at every change of the kind from here on, after the change; gives what takes it away again. */
+  /** Calls the handler after each change of the kind from now on. Returns what removes the handler. */
   onChange<K extends Kind>(kind: K, handler: RecordHandler<K>): () => void {
     const handlers: Set<RecordHandler<K>> = this.#handlers[kind];
     handlers.add(handler);
@@ -223,7 +223,7 @@ export class RecordCache implements RecordReader {
     }
   }
 
-  /** A full pass brings everything again: handlers hear of differences only. */
+  /** A relist brings every record again: handlers are told of those that differ. */
   #change<K extends Kind>(kind: K, key: string, came?: Stored<K>): void {
     const before = this.#of(kind).get(key);
     if (before?.revision === came?.revision && before?.uid === came?.uid) return;

@@ -11,8 +11,8 @@ export function isName(text: string): boolean {
 }
 
 /**
- * The object with those of its keys that Go's encoding/json takes for one of the names under that name: it heeds no letter case, and the
- * last of several counts. Names of letters and - alone.
+ * The object with its keys as Go's encoding/json reads them: a key is taken for one of `names` in any letter case, and of several the
+ * last one counts. `names` may have letters and - alone.
  */
 export function asGoReads(object: object, names: readonly string[]): object {
   const patterns = names.map((name) => ({ name, pattern: new RegExp(`^${name}$`, "iu") }));
@@ -24,7 +24,7 @@ export function asGoReads(object: object, names: readonly string[]): object {
   );
 }
 
-/** JSON of no particular form: ask for fields, get values of the type that is asked for or the absent one. */
+/** JSON whose form is not known. Each method gives a field if it has the type that is asked for, and otherwise an empty value of that type. */
 export class Fields {
   readonly value: Readonly<Record<string, unknown>>;
 

@@ -6,14 +6,14 @@ const RETRY_BURST = 100;
 const GAP_MS = 1000 / RETRIES_PER_SECOND;
 
 /**
- * Keys whose retry is due, of which there are so many a second. Namespaces take turns: what fails for thousands of keys of one waits for
- * its like, and not others for it.
+ * Keys whose retry is due. They are retried at a limited rate, and namespaces take turns: where thousands of keys of one namespace
+ * fail, they wait for each other, and no key of another namespace waits for them.
  */
 export class RetryTurns {
-  /** Namespaces whose turn comes first are first, and of each the keys that wait longest. */
+  /** Namespaces in the order of their turns; the keys of each in the order in which they came. */
   readonly #namespaces = new Map<string, Set<string>>();
-  /** Monotonic time at which the next retry is free, the burst aside. */
-  #freeAt = Number.NEGATIVE_INFINITY;
+  /** The slot that the last retry took, on the monotonic clock. Slots are GAP_MS apart; RETRY_BURST of the past ones can still be taken. */
+  #lastSlot = Number.NEGATIVE_INFINITY;
   #size = 0;
 
   get size(): number {
@@ -44,24 +44,24 @@ export class RetryTurns {
 
   /** Monotonic: when one of them has its turn; infinite without any. */
   soonest(): number {
-    return this.#size === 0 ? Number.POSITIVE_INFINITY : this.#freeAt + GAP_MS;
+    return this.#size === 0 ? Number.POSITIVE_INFINITY : this.#lastSlot + GAP_MS;
   }
 
-  /** Takes out the key whose turn it is by then. */
+  /** Takes out the key whose turn it is; undefined: none waits, or the rate allows none now. */
   take(now: number): string | undefined {
-    const freeAt = Math.max(this.#freeAt, now - RETRY_BURST * GAP_MS) + GAP_MS;
+    const slot = Math.max(this.#lastSlot, now - RETRY_BURST * GAP_MS) + GAP_MS;
     const [first] = this.#namespaces;
-    if (first === undefined || freeAt > now) return undefined;
+    if (first === undefined || slot > now) return undefined;
     const [namespace, keys] = first;
     const [key = ""] = keys;
-    this.#freeAt = freeAt;
+    this.#lastSlot = slot;
     this.leave(key);
     if (this.#namespaces.delete(namespace)) this.#namespaces.set(namespace, keys);
     return key;
   }
 }
 
-/** With what stands before it: keys are `namespace/name`, or end so. */
+/** Keys are `namespace/name`; what some have in front of that counts as part of the namespace. */
 function namespaceOf(key: string): string {
   return key.slice(0, Math.max(0, key.lastIndexOf("/")));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On one host a pod is created, changed and ends by its reviews: no API server keeps it.
+// On one host no API server keeps pods: their reviews create, change and end them.
 
 import { isRefusal, type Refusal, refuse } from "../../allocator/base/errors.ts";
 import { sameSet } from "../../allocator/base/same-set.ts";
@@ -34,11 +34,11 @@ export async function reviewEmbeddedPod(
   if (isRefusal(pod)) return denied(request.uid, pod);
   const wrong =
     expectKind(pod, ["Pod"]) ??
-    asChanged(admission, request, pod) ??
-    // a rehearsal gives the pod no claim
+    refusedChange(admission, request, pod) ??
+    // on a dry run the pod was given no claim
     (request.dryRun && request.operation === "CREATE" ? undefined : await missingClaim(admission, pod));
   if (wrong !== undefined) return denied(request.uid, wrong);
-  const there = await anotherOf(admission, request.operation, pod);
+  const there = await nameTaken(admission, request.operation, pod);
   if (there !== undefined) return denied(request.uid, there, 409);
   const answer = admitForeign(admission, request, pod);
   if (request.dryRun || !answer.allowed) return answer;
@@ -47,7 +47,7 @@ export async function reviewEmbeddedPod(
   return refusal === undefined ? answer : denied(request.uid, refusal);
 }
 
-function asChanged(
+function refusedChange(
   admission: AdmissionContext,
   request: AdmissionRequest,
   pod: KubeObject,
@@ -56,8 +56,8 @@ function asChanged(
   return before && changed({ ...admission.context, dialects: admission.dialects }, before, pod);
 }
 
-/** As an API server says of a second pod of a name; here nobody else does. */
-async function anotherOf(
+/** An API server refuses a second pod of the same name; here the review has to. */
+async function nameTaken(
   { inventory }: AdmissionContext,
   operation: Operation,
   { metadata: { namespace, name, uid } }: KubeObject,
@@ -83,8 +83,8 @@ async function keepPod(
     (await settlePod(context, inventory, origin)) ??
     (await confirmClaim(context, pod)) ??
     (await confirmHold(admission, pod));
-  // another one that came first is not this review's to take away
-  const own = lost !== undefined && (await anotherOf(admission, operation, pod)) === undefined;
+  // if another pod of the name was kept first, that one stays
+  const own = lost !== undefined && (await nameTaken(admission, operation, pod)) === undefined;
   if (own) await objects.forget("Pod", namespace, pod.metadata.name);
   return lost;
 }
@@ -105,8 +105,9 @@ function heldFor({ metadata: { namespace, name, uid, annotations } }: KubeObject
 }
 
 /**
- * The same as `confirmClaim`, of a pod with a token: where its review took long, on a machine that slept, its hold may have
- * ended before the pod was kept. The claim is written here whoever has it, so that who still means to end it does not.
+ * As `confirmClaim`, for a pod with a token: if its review took long, as on a machine that was suspended, its hold may have been taken
+ * back before the pod was kept. A claim that still has the hold is written too: the compare-and-set of whoever is about to
+ * take the hold back then fails.
  */
 async function confirmHold(admission: AdmissionContext, pod: KubeObject): Promise<Refusal | undefined> {
   const held = heldFor(pod);
@@ -134,9 +135,10 @@ async function onPodDeleted(
 }
 
 /**
- * Makes sure that the claim of a pod which was just kept is still there. Between its two reviews the pod existed for
- * nobody, and the claim of its predecessor may have been let go, or changed for another pod of the name. The pod is kept first and its claim written after;
- * a garbage collector reads the claim, then the pods, then compares and sets: one of the two notices the other.
+ * Makes sure that the claim of a pod which was just kept is still there. Nobody knew of the pod between its two reviews, so the claim
+ * may have been released with the pod that had it before, or changed for another pod of the name. The pod is kept first and its
+ * claim written after; the garbage collector reads the claim, then the pods, then compares and sets: one of the two
+ * notices the other.
  * Throws REVISION_CONFLICT when the claim keeps changing.
  */
 async function confirmClaim(
@@ -144,7 +146,7 @@ async function confirmClaim(
   { metadata }: KubeObject,
 ): Promise<Refusal | undefined> {
   const { namespace, name, annotations } = metadata;
-  // Whoever has a token met the claim by it.
+  // a pod with a token has bound its claim by it
   if (annotations[ASSIGNED_CLAIM] !== name || annotations[ASSIGNED_TOKEN] !== undefined) return undefined;
   const key = claimKey({ namespace, name });
   const change = { kind: "claim", key, doing: "its pod was admitted" } as const;
@@ -163,7 +165,7 @@ function released(key: string): Refusal {
   return refuse("CLAIM_RELEASING", words, { claim: key });
 }
 
-/** On the embedded stack this is where it is heard that a pod has ended while its object stays. */
+/** A pod's status, reported: on the embedded stack only that says that a pod has ended while its object stays. */
 export async function statusSeen(
   admission: AdmissionContext,
   request: AdmissionRequest,

@@ -73,17 +73,20 @@ export function mutatePods(admission: AdmissionContext): Handler {
     const wrong = expectKind(pod, ["Pod"]) ?? (exempt ? undefined : unknownIn(request, pod, "Pod"));
     if (wrong !== undefined) return denied(request.uid, wrong);
     if (!exempt) return await decide(admission, request, pod, signal);
-    return keptAway(admission, request, pod);
+    return answerExempt(admission, request, pod);
   };
 }
 
-/** On one host; in a cluster a policy refuses such annotations of a pod on its host's network, about which no webhook is asked. */
-function keptAway(
+/**
+ * Of a pod that Berth has no part in. On one host it takes away what only Berth may write; in a cluster no webhook is called for a pod on
+ * its host's network, and a policy refuses such annotations.
+ */
+function answerExempt(
   admission: AdmissionContext,
   request: AdmissionRequest,
   pod: KubeObject,
 ): AdmissionResponse {
-  const idle = idleOf(admission, pod);
+  const idle = idleWarnings(admission, pod);
   const brought = isOnHost(pod) ? writtenByOthers(pod.metadata.annotations, "are removed from this pod") : [];
   if (brought.length === 0) return allowed(request.uid, idle);
   return answer(request, pod, {}, { warnings: [...idle, ...brought] });
@@ -95,8 +98,8 @@ function isOnHost({ metadata: { namespace, annotations }, spec }: KubeObject): b
   return spec.flag("hostNetwork") && !isMirror && namespace !== EXEMPT_NAMESPACE;
 }
 
-/** Requests of a pod that Berth keeps away from. Of a mirror pod nobody would read it: a kubelet made it from a file. */
-function idleOf({ dialects }: AdmissionContext, pod: KubeObject): readonly string[] {
+/** Warnings of requests without effect. A mirror pod gets none: a kubelet made it from a file, and nobody would read them. */
+function idleWarnings({ dialects }: AdmissionContext, pod: KubeObject): readonly string[] {
   const { namespace, annotations } = pod.metadata;
   if (namespace === EXEMPT_NAMESPACE) return requestsOfSystem(annotations);
   return isOnHost(pod) ? requestsOfHost(annotations, dialects) : [];
@@ -114,7 +117,7 @@ async function decide(
   const input = await readPod(admission.context, admission.inventory, own, defaults);
   if (isRefusal(input)) return denied(request.uid, input);
   const podAllocation = await resolvePod(admission.context, input);
-  const judged = judgeAside(admission, pod.metadata, left, keptBy(input.request, podAllocation));
+  const judged = judgeAside(admission, pod.metadata, left, namedAddresses(input.request, podAllocation));
   if (isRefusal(judged)) return denied(request.uid, judged);
   if (podAllocation === undefined) {
     const { annotations } = pod.metadata;
@@ -137,7 +140,7 @@ async function decide(
   const admitted = {
     pod,
     podAllocation: await withPermittedPools(admission, pod, podAllocation),
-    warnings: [...lostLater(admission, own, input.podIdentity), ...judged],
+    warnings: [...requestWarnings(admission, own, input.podIdentity), ...judged],
     signal,
   };
   return request.dryRun
@@ -145,8 +148,8 @@ async function decide(
     : await admit(admission, request, admitted);
 }
 
-/** What the pod is to have by name. */
-function keptBy(
+/** The addresses that the pod names, or that its entry of a list does. */
+function namedAddresses(
   { entries = [] }: Request,
   podAllocation: PodAllocation | Refusal | undefined,
 ): ReadonlySet<Address> {
@@ -154,8 +157,8 @@ function keptBy(
   return new Set([...entries.flat(), ...waiting]);
 }
 
-/** Of what the pod asks for itself: a default of its namespace is for pods of any kind. */
-function lostLater(
+/** Warnings of what the pod asks for itself and will not keep. Defaults of its namespace get none: they are for pods of any kind. */
+function requestWarnings(
   { context }: AdmissionContext,
   { metadata: { annotations, labels, owner } }: KubeObject,
   podIdentity: PodIdentity,
@@ -209,7 +212,7 @@ interface Admitted {
   readonly pod: KubeObject;
   readonly podAllocation: PodAllocation;
   readonly warnings: readonly string[];
-  /** The API server has given up, or was told that it took too long: the pod is refused whatever comes of it. */
+  /** Aborted once the API server has given up, or was told that the review took too long: the pod is refused in any case. */
   readonly signal: AbortSignal;
 }
 
@@ -251,7 +254,7 @@ async function admit(
   return answer(request, pod, assigned, besides);
 }
 
-/** What the pod asked for by name, where any other address will do as well. Of several entries it is that of the claim it got. */
+/** The addresses that the pod asked for, where others will do as well; of a set, those of the slot that it got. */
 function namedIn({ requests }: PodAllocation, claim: string): OfPod {
   const its = requests.find(({ key }) => key.name === claim)?.constraints;
   if (its?.fallback === undefined) return { addresses: [] };
@@ -270,7 +273,10 @@ function tokenFor(claim: Claim, { requests }: PodAllocation): string | Refusal {
   return token === requests[0]?.hold?.token ? token : isHeldForAnother(claim);
 }
 
-/** Whatever it would take is counted: a claim, a hold, an address beside a claim. What has all that it asks for takes nothing. */
+/**
+ * Whatever would be written counts among the pending claims: a claim, a hold, an address more for a claim. For a claim that has all that
+ * is asked for nothing is written.
+ */
 async function reserveFor(
   { context, inventory, pendingClaims }: AdmissionContext,
   namespace: string,

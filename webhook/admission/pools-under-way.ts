@@ -4,7 +4,7 @@ import type { Refusal } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 
-/** After this long what was admitted has been stored, or never will be: an API server writes at once, if it does. */
+/** An API server stores what was admitted at once or not at all: after this long it is not waited for. */
 const WRITTEN_MS = 2_000;
 const LOOK_MS = 50;
 
@@ -25,7 +25,7 @@ export class PoolsUnderWay {
     this.#passed = [...this.#passed, { pool, until: this.#clock.monotonic() + WRITTEN_MS }];
   }
 
-  /** What is stored, once all that the pool cannot stand beside is. */
+  /** The stored pools, once each pool that was let pass a moment ago and collides with this one is among them. */
   async stored(
     pool: Pool,
     read: () => Promise<readonly Pool[]>,

@@ -8,7 +8,7 @@ import type { ControllerDeps } from "./controller.ts";
 import { disclosedRefusal } from "./disclosed-refusal.ts";
 import { PASSING } from "./passing-faults.ts";
 
-/** The same refusal is told again so often at most, for it names free neighbours that come and go. */
+/** The same refusal is told again after this long at the earliest: its words name free addresses nearby, which change all the time. */
 const TELL_AGAIN_MS = 60_000;
 
 /** What keeps a pod from its address: a refusal, or a fault. */
@@ -23,23 +23,24 @@ export class WorkloadEvents {
     this.#deps = deps;
   }
 
-  /** Of several pods the first is named. */
+  /** One event for all of the pods, which names the first of them. */
   tellFirst(
     key: string,
     seen: ObservedWorkload,
-    kept: readonly { readonly name: string; readonly obstacle: Obstacle }[],
+    blocked: readonly { readonly name: string; readonly obstacle: Obstacle }[],
     what: string,
   ): void {
-    const [first] = kept;
+    const [first] = blocked;
     if (first === undefined) return;
     const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, seen.facts.namespace);
     const obstacle = isRefusal(first.obstacle) ? shown(first.obstacle) : first.obstacle;
     const words = `pod ${first.name}: ${obstacle.message}`;
-    const note = kept.length > 1 ? `${counted(kept.length, "pod")} ${what}; the first, ${words}` : words;
+    const note =
+      blocked.length > 1 ? `${counted(blocked.length, "pod")} ${what}; the first, ${words}` : words;
     this.tell(key, seen, { obstacle, note });
   }
 
-  /** The same not again at once. */
+  /** Unless the same was told within TELL_AGAIN_MS. */
   tell(key: string, { object }: ObservedWorkload, about: { obstacle: Obstacle; note: string }): void {
     const { apiVersion, kind, metadata } = object;
     const { namespace, name, uid } = metadata;

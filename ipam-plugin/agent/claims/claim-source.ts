@@ -79,7 +79,7 @@ export interface ClaimMatch {
   readonly kind: "found";
   /** namespace/name */
   readonly claim: string;
-  /** What the pod proves with that the claim is held for it; empty for one that is found by its name. */
+  /** Proves that the claim is held for this pod; empty for a pod whose claim is found by its name. */
   readonly token: string;
   /** The addresses that the pod was admitted with; absent when it does not say. */
   readonly assigned?: readonly string[];

@@ -9,16 +9,16 @@ import { remember, removeFormer } from "./former-conflist.ts";
 import { conflistPath, type Installation, installConflist, prepareConflist } from "./plugin-binary.ts";
 import { fillPodCidrs, needsPodCidr } from "./pod-cidr.ts";
 
-/** A kubelet itself brings a changed ConfigMap to the pod only within about a minute. */
+/** Often enough: a kubelet itself takes up to a minute to bring a changed ConfigMap to the pod. */
 const LOOK_MS = 5_000;
 /** How soon after the agent is ready the node may become Ready. */
 const READY_MS = 200;
 
 interface ConflistOptions extends Installation {
   readonly node: string;
-  /** The node's own ranges, for a list that has places for them. */
+  /** The pod CIDRs of the node, for a list with placeholders for them. */
   readonly podCidrs: () => Promise<readonly string[]>;
-  /** Of the Node object that has them, so far as it is known: a node that joined again has another one, and other ranges. */
+  /** The UID of the Node object that has them, if it is known: a node that joined again has another object and other CIDRs. */
   readonly nodeUID: () => string | undefined;
   /** Whether the agent can serve every ADD; once it can, it always can. */
   readonly isReady: () => boolean;
@@ -30,7 +30,7 @@ interface ConflistOptions extends Installation {
   readonly aliases?: readonly string[];
 }
 
-/** What a text is to a container runtime. */
+/** What a container runtime would take a text for. */
 type ConflistVerdict =
   | { readonly kind: "invalid"; readonly why: string }
   | { readonly kind: "conflist"; readonly asksBerth: boolean };
@@ -56,9 +56,9 @@ export function validateConflist(text: string, aliases: readonly string[] = []):
 }
 
 /**
- * Gives the host its CNI configuration: once the agent is ready, since the kubelet calls a node Ready on which there is
- * one, and again when the mounted file changes. What is refused then leaves the one before. The file outlives the agent:
- * taken away, the node would be NotReady, while an ADD without an agent is only tried again.
+ * Writes the host's CNI configuration: when the agent is ready, since the kubelet calls a node Ready that has one, and again when
+ * the mounted file changes. Where the changed file is invalid, the configuration before it stays. It also stays when the agent
+ * ends: without it the node would be NotReady, while an ADD that meets no agent is tried again.
  */
 export class Conflist {
   readonly #options: ConflistOptions;
@@ -68,9 +68,9 @@ export class Conflist {
   #seen: string | undefined;
   #wanted: string | undefined;
   #written: string | undefined;
-  /** The Node object whose ranges are in it; undefined: it was not known, or none are. */
+  /** The UID of the Node object whose CIDRs are in what was written; undefined: it was not known, or none are. */
   #writtenOf: string | undefined;
-  /** The last look went wrong, and that was said. */
+  /** The last look failed, which was logged. */
   #failing = false;
 
   private constructor(options: ConflistOptions) {
@@ -154,11 +154,11 @@ export class Conflist {
     const { isReady, log, node, podCidrs, nodeUID, from, record, folder, aliases = [] } = this.#options;
     const wanted = this.#wanted;
     if (wanted === undefined || !isReady()) return;
-    const hasPlaces = needsPodCidr(wanted);
-    // read before the ranges: those of a later Node object are read again
-    const owner = hasPlaces ? nodeUID() : undefined;
+    const hasPlaceholders = needsPodCidr(wanted);
+    // read before the CIDRs: if the Node object is replaced in between, the next look reads both again
+    const owner = hasPlaceholders ? nodeUID() : undefined;
     if (wanted === this.#written && (owner === undefined || owner === this.#writtenOf)) return;
-    const text = hasPlaces ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
+    const text = hasPlaceholders ? fillPodCidrs(wanted, node, await podCidrs()) : wanted;
     const next = { name: basename(from), text };
     await remember(next, record);
     const isNew = await installConflist(this.#options, text);

@@ -25,16 +25,16 @@ import { besideOf, isReplaced, missing, NO_CLAIM, podReplaced, serves } from "..
 import type { AttachRequest, ClaimMatch, NoClaim } from "../claim-source.ts";
 import { type NodeCache, type NodePod, type PodName, podKey } from "./node-cache.ts";
 
-/** How long an ADD waits for the watches and the binder (design, section 7). */
+/** How long an ADD waits for the watches and the binder. */
 export const BINDING_MS = 5_000;
 
-/** The claim may be on its way. `cancelledError` gives or throws the answer to the ADD if it does not come. */
+/** The claim may be on its way. If it does not come, `giveUp` returns or throws what the ADD is answered. */
 interface Pending {
   readonly kind: "wait";
   giveUp(): ClaimMatch | Refusal;
 }
 
-/** Asks for nothing and was given none: other sources serve it, unless a claim is kept for its name and it was not reviewed. */
+/** The pod asks for no address and was given no claim: other sources serve it, unless it was not reviewed and a claim is kept for its name. */
 export interface Unasked {
   readonly kind: "unasked";
 }
@@ -46,11 +46,11 @@ interface LookupInput {
   readonly node: string;
   /** Which interface of the pod has the claim, if it names none itself; undefined: any may, so far. */
   readonly interfaceOf: (claim: Stored<"claim">) => string | undefined;
-  /** Of whose words none are for Berth. */
+  /** Which requests in other systems' words are for Berth; absent: all. */
   readonly dialects?: Dialects;
   /** Whether pods that ask for nothing are served out of blocks of the pool, so far as is known. */
   readonly hasBlocks: (pool: string) => boolean;
-  /** All that there are; undefined: not all are known. */
+  /** Undefined while not all pools are known. */
   readonly allPools: () => readonly Pool[] | undefined;
 }
 
@@ -78,20 +78,20 @@ export function lookUpClaim(
   const { view, node } = input;
   if (request.pod.namespace === EXEMPT_NAMESPACE) return NO_CLAIM;
   const asks = (annotations: Labels) => readRequest(withoutUnread(annotations, input.dialects));
-  if (!view.isSynced) return isFree(request, asks, input) ? UNASKED : until(() => notLoaded(node));
+  if (!view.isSynced) return needsNoClaim(request, asks, input) ? UNASKED : waitThen(() => notLoaded(node));
   const there = view.pod(request.pod);
   const bound = boundTo(view, request, there);
   if (bound !== undefined) return foundFor(bound, there, { input, request });
-  if (there !== undefined && isReplaced(there, request)) return until(() => podReplaced(request.pod));
+  if (there !== undefined && isReplaced(there, request)) return waitThen(() => podReplaced(request.pod));
   const annotations = there?.annotations ?? request.annotations;
-  if (annotations === undefined) return until(() => unknown(request, node));
+  if (annotations === undefined) return waitThen(() => unknown(request, node));
   return unbound(request, annotations, { input, asked: asks(annotations) });
 }
 
 type Asks = (annotations: Labels) => Request | Refusal;
 
-/** Before anything is loaded: what the runtime says of the pod is enough to see that Berth has no part in it. */
-function isFree(
+/** Before anything is loaded: whether the annotations that the runtime sent already show that the pod has no claim to wait for. */
+function needsNoClaim(
   { annotations, pools, attachment }: AttachRequest,
   asks: Asks,
   { hasBlocks }: LookupInput,
@@ -127,7 +127,7 @@ function foundFor(
   const annotations = request.annotations ?? there?.annotations;
   const network = claimOnNetwork(input.view, claim.record, request, annotations);
   if (network === "elsewhere") return NO_CLAIM;
-  if (network === "unknown") return until(() => unknown(request, input.node));
+  if (network === "unknown") return waitThen(() => unknown(request, input.node));
   if (network !== "serves") return network;
   const assigned = annotations?.[ASSIGNED_ADDRESSES]?.split(",");
   const { token = "", podUID } = claim.record.binding ?? {};
@@ -138,7 +138,7 @@ function foundFor(
     ...(assigned === undefined ? {} : { assigned }),
     ...besideOf(claim.record),
   } as const;
-  return there?.uid === podUID ? found : until(() => found);
+  return there?.uid === podUID ? found : waitThen(() => found);
 }
 
 /** No claim is bound to the pod, so far as is known. */
@@ -151,21 +151,21 @@ function unbound(
   }: { readonly input: LookupInput; readonly asked: Request | Refusal },
 ): Unasked | Refusal | Pending {
   const named = annotations[ASSIGNED_CLAIM];
-  if (named !== undefined) return until(() => notBound(request.pod, named, node));
+  if (named !== undefined) return waitThen(() => notBound(request.pod, named, node));
   if (isRefusal(asked)) return asked;
   if (requestsAddressOn(asked, request.attachment.interface))
-    return until(() => missing(request.pod, asksOthers(annotations)));
+    return waitThen(() => missing(request.pod, asksOthersOnly(annotations)));
   const served = request.pools.length === 0 || request.pools.some(hasBlocks);
   return served ? UNASKED : notAdmitted(request, allPools());
 }
 
-/** And nobody else. What the pod's namespace asks for is not known here. */
-function asksOthers(annotations: Labels): boolean {
+/** The pod's own request is in other systems' words alone. The defaults of its namespace are not known here. */
+function asksOthersOnly(annotations: Labels): boolean {
   const otherwise = readRequest(withoutEveryDialect(annotations));
   return requestsNothing(otherwise);
 }
 
-function until(giveUp: () => ClaimMatch | Refusal): Pending {
+function waitThen(giveUp: () => ClaimMatch | Refusal): Pending {
   return { kind: "wait", giveUp };
 }
 
