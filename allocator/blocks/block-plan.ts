@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A node that may have blocks of the pool, and how many pods on it need an address of the family. */
+/** A node that may be given blocks of the pool, and how many of its pods need an address of the family. */
 export interface NodeNeed {
   readonly node: string;
   readonly nodeUID: string;
   readonly pods: number;
-  /** How many of them somebody has seen: the others are what the node's agent says beyond. `pods`, if it is not known. */
+  /** How many of these pods were seen; the others are addresses in use that the node's agent reports beyond them. Absent: all of them. */
   readonly knownPods?: number;
-  /** Addresses of its blocks that cool, so far as somebody has seen that pods had them: it can give none of them now. */
+  /** Addresses of its blocks that cool after pods that were seen had them: the node cannot give them to other pods yet. */
   readonly cooling?: number;
 }
 
-/** What a node has. */
+/** A block that a node has. */
 export interface Holding {
   readonly node: string;
   /** Addresses that the block's owner may give. */
   readonly usable: number;
   /**
-   * Why it does not come back whole. `used`: its owner says that sandboxes have addresses of it, so single ones of it may come instead
-   * (`single-plan.ts`). `silent`: it was asked for some while ago, and its owner has not answered.
+   * Why the node will not give it back whole. `used`: the node says that sandboxes have addresses of it, and may be asked for single ones
+   * instead (`single-plan.ts`). `silent`: the node was asked for it some while ago and has not answered.
    */
   readonly stays?: "used" | "silent";
-  /** Its owner has not said yet that it has it: `new`, or for some while. Absent: it has, or it is not asked. */
+  /**
+   * The node's agent has not confirmed yet that it has the block: it was granted just now (`new`), or some while ago. Absent: confirmed,
+   * or nothing has to be.
+   */
   readonly unproven?: "new" | "silent";
 }
 
@@ -31,50 +34,57 @@ export interface PoolSituation {
   readonly total: bigint;
   /** Addresses of a block that has no holes. */
   readonly size: number;
-  /** Every block that anybody has; one that cools is nobody's, and not free either. */
+  /** Every block that is not free: those of nodes, and those that cool, which no node has. */
   readonly held: readonly (Holding | "cooling")[];
   readonly nodes: readonly NodeNeed[];
-  /** Addresses of blocks that cool, and not for long: nobody is asked for as many. */
+  /** Addresses of blocks that will have cooled soon: nodes are asked for that many fewer. */
   readonly cooling: number;
-  /** How many blocks more than its pods need each node has, as long as there is plenty. */
+  /** How many blocks beyond what its pods need each node is given while there are enough for all. */
   readonly ahead: number;
 }
 
 export interface BlockPlan {
   /** One block for each entry, in this order. */
   readonly grants: readonly NodeNeed[];
-  /** Nodes that are asked for an empty block, because others have too few. */
+  /** Nodes that are asked to give back empty blocks, because others have too few, and how many. */
   readonly recalls: readonly { readonly node: string; readonly blocks: number }[];
   /** Nodes whose pods need more addresses than there are blocks left for. */
   readonly short: readonly { readonly node: string; readonly missing: number }[];
 }
 
-/** So many blocks a node gets before its agent says that it has them, and twice as many as it has said that of. */
+/** A node may have this many unconfirmed blocks, or twice as many as its agent has confirmed, if that is more. */
 const UNPROVEN = 4;
 
 /**
- * Who gets a block, and who is asked for one. A node whose agent does not say that it has what it was given gets no more, however
- * many pods somebody makes for it. Need comes before foresight: blocks ahead are given only while one remains for each
- * node that has none, and never while a node's pods lack addresses. What cools is made up for while a block is free, but
- * nobody is asked for one. Same situation in, same plan out; carried out, it plans nothing more.
+ * Who gets a block, and who is asked to give one back.
+ *
+ * - A node whose agent does not confirm the blocks that it was granted gets no more, however many pods are made for it.
+ * - Pods that lack an address come first: a block ahead is granted only while no node's pods lack addresses, and only if a block
+ *   remains for each node that has none.
+ * - For addresses that cool a node is granted another block if one is free; no other node is asked for one.
+ *
+ * The same situation gives the same plan, and once that is carried out the next plan is empty.
  */
 export function planBlocks(situation: PoolSituation): BlockPlan {
   const nodes = situation.nodes.map((need) => new NodeShare(need, situation));
-  const spread = new Spread(situation.total - BigInt(situation.held.length), nodes);
-  spread.rounds((share) => share.lacks);
+  const grants = new BlockGrants(situation.total - BigInt(situation.held.length), nodes);
+  grants.inTurn((share) => share.lacks);
   const short = nodes.flatMap((share) =>
     share.lacks ? [{ node: share.need.node, missing: share.missing }] : [],
   );
-  if (short.length > 0) return { grants: spread.grants, recalls: recallsFor(nodes, situation), short };
-  spread.rounds((share) => share.mayGet && share.waitsForCooling);
+  if (short.length > 0) return { grants: grants.all, recalls: recallsFor(nodes, situation), short };
+  grants.inTurn((share) => share.mayGet && share.waitsForCooling);
   for (let level = 1; level <= situation.ahead; level++) {
     const wants = (share: NodeShare) => share.mayGet && share.spare < level * situation.size;
-    spread.rounds((share) => wants(share) && spread.leavesOneForEach(share));
+    grants.inTurn((share) => wants(share) && grants.leavesOneForEach(share));
   }
-  return { grants: spread.grants, recalls: [], short };
+  return { grants: grants.all, recalls: [], short };
 }
 
-/** The nodes have them as well: single ones are no blocks of the pool's size, and none the fewer are free. */
+/**
+ * The same situation with the single addresses that nodes own. They are no blocks of the pool's size, so as many blocks are free as
+ * before.
+ */
 export function withSingles(situation: PoolSituation, owners: readonly string[]): PoolSituation {
   const held = owners.map((node) => ({ node, usable: 1 }));
   return {
@@ -84,16 +94,16 @@ export function withSingles(situation: PoolSituation, owners: readonly string[])
   };
 }
 
-/** What a node has, and will have by the plan. */
+/** What a node has, with what the plan grants it so far. */
 class NodeShare {
   readonly need: NodeNeed;
-  /** Blocks that it was asked for, without an answer. */
+  /** How many blocks it was asked for and has not answered about. */
   readonly silent: number;
   readonly #size: number;
   readonly #own: readonly number[]; // addresses of each block that it has and may give back whole, fewest first
   #blocks: number;
   #usable: number;
-  /** So many blocks it may get now. */
+  /** How many more blocks it may be granted now. */
   #room: number;
 
   constructor(need: NodeNeed, { held, size }: PoolSituation) {
@@ -108,7 +118,7 @@ class NodeShare {
     this.#room = roomFor(own);
   }
 
-  /** So many blocks it can do without: those at the ends of ranges have fewer addresses than others. */
+  /** How many whole blocks its pods do not need. They are counted one by one: a block at the end of a range has fewer addresses. */
   get blocksToSpare(): number {
     let left = this.spare;
     return this.#own.filter((usable) => {
@@ -117,14 +127,14 @@ class NodeShare {
     }).length;
   }
 
-  /** Addresses beyond what its pods need; below zero, so many are missing. */
+  /** How many addresses it has beyond what its pods need; negative: how many they lack. */
   get spare(): number {
     return this.#usable - this.need.pods;
   }
 
   /**
-   * Its pods have to be served by what cools, too. Not by what its agent says is in use beyond its pods: it may have said that before
-   * those ended whose addresses cool.
+   * Some of its pods have to wait for addresses that cool. Addresses in use that its agent reports beyond its pods may be
+   * the cooling ones, reported before their pods ended: they are not counted twice.
    */
   get waitsForCooling(): boolean {
     const { pods, knownPods = pods, cooling = 0 } = this.need;
@@ -139,7 +149,7 @@ class NodeShare {
     return this.spare < 0 && this.mayGet;
   }
 
-  /** Addresses that its pods lack, as far as it may get them now. */
+  /** How many addresses its pods lack, no more than it may be granted now. */
   get missing(): number {
     return Math.min(-this.spare, this.#room * this.#size);
   }
@@ -162,8 +172,9 @@ function roomFor(own: readonly Holding[]): number {
   return Math.max(0, Math.max(UNPROVEN, 2 * (own.length - unproven.length)) - unproven.length);
 }
 
-class Spread {
-  readonly grants: NodeNeed[] = [];
+/** Grants free blocks to nodes, in rounds. */
+class BlockGrants {
+  readonly all: NodeNeed[] = [];
   readonly #nodes: readonly NodeShare[];
   #free: bigint;
 
@@ -172,14 +183,14 @@ class Spread {
     this.#nodes = nodes;
   }
 
-  /** One block for each node in turn, as long as it wants one and there is one. */
-  rounds(wants: (share: NodeShare) => boolean): void {
+  /** Grants one block to each node in turn, as long as a node wants one and one is free. */
+  inTurn(wants: (share: NodeShare) => boolean): void {
     for (let gave = true; gave; ) {
       gave = false;
       for (const share of this.#nodes) {
         if (this.#free <= 0n || !wants(share)) continue;
         this.#free -= 1n;
-        this.grants.push(share.need);
+        this.all.push(share.need);
         share.add();
         gave = true;
       }
@@ -192,10 +203,10 @@ class Spread {
   }
 }
 
-/** A block as far as it may be asked back. */
+/** What decides whether a block is asked back. */
 export interface Recallable {
   readonly node: string;
-  /** Addresses that its owner's sandboxes have, so far as it said. */
+  /** How many of its addresses the node last said that sandboxes have. */
   readonly used: number;
   readonly recalled: boolean;
   /** It was asked for a moment ago. */
@@ -205,8 +216,8 @@ export interface Recallable {
 }
 
 /**
- * Which blocks their owners are asked for, no more than are not expected already: none of which they say that it is in use. It would not
- * come, and whoever waits for one after the other waits for as long as there are blocks.
+ * Which blocks their nodes are asked for: as many as the plan says, less those that are expected already. A block of which the node says
+ * that addresses are in use is not asked for: it would not come, and asking for one such block after the other would take for ever.
  */
 export function blocksToRecall<B extends Recallable>(
   blocks: readonly B[],
@@ -221,8 +232,8 @@ export function blocksToRecall<B extends Recallable>(
 }
 
 /**
- * Those who have most to spare are asked first, each for whole blocks only, and nobody for what its pods need. Those who were asked and
- * gave nothing come after all others: a node without power must not keep them from being asked.
+ * Nodes with most to spare are asked first, for whole blocks that their pods do not need. Nodes that were asked and gave nothing come
+ * last: a node that is switched off must not keep the others from being asked.
  */
 function recallsFor(
   nodes: readonly NodeShare[],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The request of one pod's claim, and of each slot of a set: which entry of a list is whose, what is held, how long it is kept.
+// Builds allocation requests, for one pod's claim or for each slot of a set: which entry of a list it is, for whom it is held, how
+// long it is kept.
 
 import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
@@ -20,7 +21,7 @@ import type { PodNodes } from "../model/node-terms.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import type { EligibilityInput } from "../planning/eligibility.ts";
 
-/** Everything about a pod that decides what it is given. */
+/** Everything about a pod that decides which addresses it gets. */
 export interface AllocationInput {
   readonly podIdentity: PodIdentity;
   readonly request: Request;
@@ -28,13 +29,13 @@ export interface AllocationInput {
   readonly podLabels: Labels;
   /** Where the pod may run by its own spec, and which nodes there are; absent: anywhere, or neither is known. */
   readonly nodes?: PodNodes;
-  /** The networks that it is known to be attached to; absent: not known. */
+  /** The networks that it is attached to; absent: not known. */
   readonly networks?: EligibilityInput["networks"];
   /** `spec.ordinals.start`: the first entry of a list belongs to this ordinal. */
   readonly start: number;
   /** Pools with `authorization: ServiceAccount` that the pod's account may use. */
   readonly usable?: ReadonlySet<string>;
-  /** Names the claim of a pod that nothing else tells from its like. */
+  /** Names the claim of a pod that nothing else tells from others of its workload. */
   readonly token: string;
   /** Milliseconds since 1970, for the hold. */
   readonly now: number;
@@ -52,23 +53,23 @@ export function requestFor(input: AllocationInput): AllocationRequest | Refusal 
     identity: podIdentity.identity,
     entry,
     held: !named || podIdentity.byToken === true,
-    // a CloneSet's pods have names, and the next one has another
+    // a CloneSet's pods are named too, but the next pod has another name
     retention: retentionOf(input, named && podIdentity.identity.kind !== "CloneSet"),
   });
   return saysWhat(request) ? allocation : { ...allocation, followsClaim: "handMade" };
 }
 
-/** The claim of a pod that nothing tells from its like: called by the token that it is found again by. */
+/** The name of a claim for a pod that nothing tells from others of its workload: the pod finds the claim again by its token. */
 export function anonymousName(token: string): string {
   return `c-${token.slice(0, 12)}`;
 }
 
-/** Whether it says what it wants, not only that it wants to keep that. */
+/** Whether it says which addresses it wants, not only that it wants to keep what it gets. */
 function saysWhat({ entries, pools, interfacePools, families }: Request): boolean {
   return [entries, pools, interfacePools, families].some((said) => said !== undefined);
 }
 
-/** The request of a pod that asks for nothing itself and whose name has a claim: what the claim says goes. */
+/** The request of a pod that asks for nothing itself and whose name has a claim: what the claim says counts. */
 export function requestForClaim(input: AllocationInput, claim: Claim): AllocationRequest {
   const interfaces = isReserved(claim) ? placesOf(claim) : claim.request.interfaces;
   const request: Request = {
@@ -87,7 +88,7 @@ export function requestForClaim(input: AllocationInput, claim: Claim): Allocatio
   return { ...requestOf({ ...input, request }, claim.name, own), request: claim.request };
 }
 
-/** What the author of a claim wrote, whatever the claim holds by now. */
+/** The request that the author of a claim wrote into its spec, whatever the claim holds by now. */
 export function requestFromSpec(
   claim: Claim,
   namespace: NamespaceState,
@@ -162,7 +163,7 @@ function fallbackOf({ fallback }: Request, entry: AddressEntry | undefined): Pic
   return fallback === undefined || entry === undefined ? {} : { fallback };
 }
 
-/** A pod that asked to be sticky and has no owner is its own identity: deleting it is what it wants to survive. */
+/** A sticky pod without an owner is its own identity: it asks to keep its addresses when it is deleted. */
 function retentionOf({ podIdentity, request }: AllocationInput, isFoundAgain: boolean): Retention {
   const ownIdentity = podIdentity.kind === "named" && podIdentity.identity.kind === "Pod";
   const base: Retention =

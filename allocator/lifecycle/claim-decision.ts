@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an identity is to have, decided once for those who write it and those who only ask.
+// Which addresses an identity is to have: the same decision for `reserve`, which writes it, and for a dry run.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import { sameSet } from "../base/same-set.ts";
@@ -28,7 +28,10 @@ import {
 } from "./existing-claim.ts";
 import { planBeside } from "./plan-beside.ts";
 
-/** Who decides: whoever is to write may write to find out (takes a mark away, makes a hole in a block), a dry run reads. */
+/**
+ * How the decision learns what it needs. One that is going to be written may write to do so (take an orphan's mark away, make a hole in a
+ * block); a dry run only reads.
+ */
 export interface Mode {
   readonly seen: Seen;
   /** Which of its addresses the claim may rely on. */
@@ -41,14 +44,17 @@ interface Decision {
   readonly kind: "decided";
   /** What was asked for, with what the claim says in its place. */
   readonly allocation: AllocationRequest;
-  /** Of the claim's addresses, those that it may rely on. */
+  /** The claim's addresses that it may rely on. */
   readonly reliable: readonly Address[];
   readonly plan: Plan;
-  /** The claim would have other addresses than it has. */
+  /** The plan gives the claim other addresses than it has. */
   readonly moves: boolean;
 }
 
-/** In this order: whose claim it is, what it asks for, which addresses that comes to, and whether it may have them now. */
+/**
+ * Decides in this order: whether it is the identity's claim, what is asked for, which addresses that gives, and whether the claim may
+ * change to them now.
+ */
 export async function decide(
   context: Pick<Context, "view"> & { readonly store: Reading },
   requested: AllocationRequest,
@@ -103,7 +109,7 @@ interface Move {
   readonly allocation: AllocationRequest;
   readonly held: readonly Address[];
   readonly seen: Seen;
-  /** The claim stays its workload's, whoever asks. */
+  /** The claim is kept for a workload, and whoever asks is not of it. */
   readonly isOthers: boolean;
   /** Its addresses would go to other interfaces. */
   readonly rewired: boolean;
@@ -115,7 +121,7 @@ function moveConflict(
   { allocation, held, seen, isOthers, rewired }: Move,
 ): Refusal | undefined {
   const others = heldByOtherPod(claim, allocation);
-  // what a sandbox may have is reserved again, although nothing of it is: it is given nothing else
+  // a claim that has lost all its addresses may get others, unless a sandbox may still have the old ones: then these are reserved again
   const isLost = claim !== undefined && held.length === 0 && isDetached(claim);
   if (claim === undefined || isLost || (!rewired && isRepair(claim, allocation))) return others;
   if (isOthers) return keptForWorkload(claim, allocation.constraints);
@@ -126,7 +132,7 @@ function moveConflict(
   );
 }
 
-/** It would have no other addresses than it lists: what it lacks of them is only reserved again. */
+/** The request is for the addresses that the claim lists already: those that it has lost are reserved again, nothing else changes. */
 function isRepair(claim: Claim, { constraints: { entry } }: AllocationRequest): boolean {
   return entry !== undefined && sameSet(entry, claim.addresses);
 }
