@@ -96,10 +96,6 @@ export class Connections {
       this.#provenAddresses.delete(oldest);
   }
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   enter(response: ServerResponse): void {
     this.#answers.add(response);
     const connection = this.#open.get(carrierOf(response.req.socket));

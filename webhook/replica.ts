@@ -101,7 +101,7 @@ const LEASE = "berth-webhook";
 /**
  * One replica of the webhook: admission, controllers, and what they know of the cluster. It serves at once and is
  * ready when everything was listed. Whatever was started is closed again, in reverse, when a later part cannot start.
- * Throws BerthError: CONFIG_INVALID or CERTIFICATE_INVALID for what the administrator can mend.
+ * Throws BerthError: CONFIG_INVALID or CERTIFICATE_INVALID for what the administrator can put right.
  */
 export async function startWebhook(options: WebhookOptions): Promise<ClusterWebhook> {
   const metrics = createMetrics(options.log, "webhook");

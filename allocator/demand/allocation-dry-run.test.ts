@@ -97,7 +97,7 @@ async function disturb(world: World, random: SeededRandom): Promise<void> {
   await world.settle();
 }
 
-describe("preview", () => {
+describe("dryRun", () => {
   for (const seed of [1, 2, 3]) {
     it(`says what reserve then does, in the same words (seed ${seed})`, {
       skip: skipAllBut(1, 3, seed - 1),
@@ -156,7 +156,7 @@ describe("preview", () => {
   });
 });
 
-describe("describePreview", () => {
+describe("describeDryRun", () => {
   it("says where each address is from, or that it is the identity's own", async () => {
     await using world = await openWorld({ pools: POOLS });
     const would = (request: Request) => dryRun(world.context, podAllocation(world, "db-0", request));

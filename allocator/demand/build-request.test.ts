@@ -161,7 +161,7 @@ describe("retention of a request", () => {
   }
 });
 
-describe("slotIntents", () => {
+describe("slotRequests", () => {
   it("retains nothing for an owner that is not read", () => {
     const request = { entries: LIST, retention: { whenDeleted: "Retain" as const } };
     for (const identity of [
@@ -214,7 +214,7 @@ describe("slotIntents", () => {
   });
 });
 
-describe("intentForClaim", () => {
+describe("requestForClaim", () => {
   it("wants what a reserved claim holds, whatever it once asked for", () => {
     const claim = claimRecord({ request: { pools: ["db"] }, retention: { ...DEFAULT_RETENTION, ttlMs: 7 } });
     const allocation = requestForClaim(

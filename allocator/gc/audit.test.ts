@@ -40,7 +40,7 @@ function found(over: Partial<AuditInput>): string[] {
 const other = claimRecord({ name: "mysql-1", nonce: "n2", addresses: addrs("10.20.0.71") });
 
 describe("audit", () => {
-  it("finds nothing in books that agree", () => {
+  it("finds nothing in records that agree", () => {
     assert.deepEqual(found({}), []);
     assert.deepEqual(audit({ pools: [], claims: [], reservations: [], attachments: [] }), []);
   });

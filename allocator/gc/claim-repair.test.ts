@@ -162,7 +162,7 @@ describe("repairClaim", () => {
   });
 });
 
-describe("planMend", () => {
+describe("findBroken", () => {
   const [ipv4, ipv6] = BOTH as [(typeof BOTH)[0], (typeof BOTH)[0]];
   const mine = { claim: { namespace: "shop", name: HELD.name }, nonce: "mine" };
   const rows: readonly (readonly [string, Claim, readonly Reservation[], number])[] = [

@@ -80,7 +80,7 @@ describe("pickFree", () => {
   });
 });
 
-describe("offsetOf", () => {
+describe("startOffset", () => {
   it("lies in the space, within its first 65536 addresses if it is larger than all of IPv4, and is the same again", () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), smallSpace, fc.nat(80), (seed, small, shift) => {

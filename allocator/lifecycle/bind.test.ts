@@ -228,7 +228,7 @@ describe("planBind", () => {
   });
 });
 
-describe("isAtRest", () => {
+describe("isDetached", () => {
   const rows: readonly (readonly [boolean, string, Claim])[] = [
     [true, "bound to nobody", free],
     [true, "held", held()],

@@ -162,6 +162,6 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-describe("gatherFacts", () => {
+describe("observeOwner", () => {
   observeAll(ROWS);
 });

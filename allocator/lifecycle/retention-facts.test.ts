@@ -213,7 +213,7 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-describe("gatherFacts", () => {
+describe("observeOwner", () => {
   it("asks whether the node is fenced only while a sandbox may be alive there", async () => {
     const fencing = { ...inventory([], undefined), fenced: async (node: string) => node === "x" };
     const fenced = async (claim: Partial<Claim>) =>

@@ -9,7 +9,7 @@ import { type ClaimRef, claimRefsFor, matchesRef } from "./pod-claim.ts";
 const POD = { namespace: "shop", name: "mysql-0" };
 const OWN: ClaimRef = { key: "shop/mysql-0", token: "" };
 
-describe("leadsOf", () => {
+describe("claimRefsFor", () => {
   const rows: readonly (readonly [string, Record<string, string>, readonly ClaimRef[]])[] = [
     ["by its name, without annotations", {}, [OWN]],
     ["by its name, with the claim's name alone", { [ASSIGNED_CLAIM]: "other" }, [OWN]],
@@ -26,7 +26,7 @@ describe("leadsOf", () => {
   }
 });
 
-describe("isLedTo", () => {
+describe("matchesRef", () => {
   const byToken: ClaimRef = { key: "shop/mysql-0", token: "t1" };
   const heldFor = (token: string) => claimRecord({ binding: bindingTo("", "", { token }) });
   const identity = { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 };

@@ -237,7 +237,7 @@ describe("identityOf", () => {
   });
 });
 
-describe("mayFollow", () => {
+describe("canInherit", () => {
   const of = (kind: string, name: string, over = {}) => ({ kind, apiVersion: "v1", name, ...over });
   const rows: readonly (readonly [boolean, ReturnType<typeof of>, ReturnType<typeof of>])[] = [
     [

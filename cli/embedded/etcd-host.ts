@@ -46,7 +46,7 @@ const NODE = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$/;
 
 /**
  * The agent of one of many hosts: its journal is in the data folder, pools and claims are in etcd. It serves although etcd
- * cannot be reached: DEL and CHECK need the journal alone. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
+ * cannot be reached: DEL and CHECK need the journal alone. Throws BerthError: CONFIG_INVALID for what the administrator can put right.
  */
 export async function startEtcdHost(options: EtcdHostOptions): Promise<EtcdHost> {
   return await withCleanup((closers) => assemble(options, closers));

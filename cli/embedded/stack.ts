@@ -57,7 +57,7 @@ export interface Stack {
 /**
  * Webhook, allocator and agent in one process on one SQLite file. The agent serves first, for a node without it starts
  * no pod: what it answers for a claim it reads from the file, and only a new choice waits for the cache. Whatever was started is closed again, in reverse,
- * when a later part cannot start. Throws BerthError: CONFIG_INVALID for what the administrator can mend.
+ * when a later part cannot start. Throws BerthError: CONFIG_INVALID for what the administrator can put right.
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   return await withCleanup((closers) => assemble(options, closers));

@@ -111,7 +111,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         suspects.push(claim.name);
         gcLoop.enqueue(claim);
       };
-      const workloads = startWorkloads(controllerDeps(replica, { enqueueForGc: enqueueForGc }));
+      const workloads = startWorkloads(controllerDeps(replica, { enqueueForGc }));
       const pointsOut = [startGcTriggers({ cache, watches, clock, enqueueForGc }), workloads];
       triggers = { close: async () => void (await Promise.all(pointsOut.map((one) => one.close()))) };
     };

@@ -22,12 +22,12 @@ export async function openTestReplica(
 }
 
 /** Leads from the beginning, or never. */
-export function steadyLeadership(claimRefs = true): LeaderElection {
-  const term = { signal: new AbortController().signal, holds: () => claimRefs };
+export function steadyLeadership(isLeading = true): LeaderElection {
+  const term = { signal: new AbortController().signal, holds: () => isLeading };
   return {
-    leads: () => claimRefs,
+    leads: () => isLeading,
     onGain(handler) {
-      if (claimRefs) queueMicrotask(() => handler(term));
+      if (isLeading) queueMicrotask(() => handler(term));
       return () => {};
     },
   };

@@ -128,12 +128,12 @@ describe("the webhook configurations", () => {
     }
   });
 
-  it("call every route, fail closed but for the preview of workloads, and are called by names of their own", () => {
+  it("call every route, fail closed unless they only advise, and are called by names of their own", () => {
     const paths = new Set(ALL.map((entry) => entry.clientConfig.service.path));
     assert.deepEqual([...paths].sort(), [...ROUTES].sort());
     for (const entry of ALL) {
-      const isPreview = entry.clientConfig.service.path === "/validate/workloads";
-      const isAdvice = isPreview || /^(foreign|labels)\./.test(entry.name);
+      const isOfWorkloads = entry.clientConfig.service.path === "/validate/workloads";
+      const isAdvice = isOfWorkloads || /^(foreign|labels)\./.test(entry.name);
       assert.equal(entry["failurePolicy"], isAdvice ? "Ignore" : "Fail", entry.name);
       // any workload may be scaled, and nobody waits long to hear what is kept
       assert.equal(entry["timeoutSeconds"], entry.name.startsWith("scale.") ? 2 : 10);

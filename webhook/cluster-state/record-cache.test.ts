@@ -29,7 +29,7 @@ function failingOnce(store: Store) {
   return { store: altered(store, { watch }), seen };
 }
 
-describe("followRecords", () => {
+describe("syncRecords", () => {
   it("begins anew after a watch failed, and knows what changed meanwhile", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const { store, seen } = failingOnce(world.realStore);

@@ -61,7 +61,7 @@ async function forsaken(world: World): Promise<void> {
 
 const HELD = { "shop/mysql-0": "10.20.0.70" };
 
-describe("startHousekeeper", () => {
+describe("startGcController", () => {
   it("looks at everything when it comes to lead, and at nothing before", async () => {
     await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
     const { terms, collector } = await openCollector(world);

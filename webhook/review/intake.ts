@@ -67,7 +67,7 @@ export class Intake {
     return this.#bytes;
   }
 
-  /** A place for a review of the peer, or whose bound keeps it out. `cancelledError` is called, at most once, when its body must go. */
+  /** A place for a review of the peer, or whose bound keeps it out. `giveUp` is called, at most once, when its body must go. */
   enter(name: string, giveUp: () => void): Place | Busy {
     const { inAll, perPeer } = this.#limits.reviews;
     const peer = this.#peers.get(name) ?? { reviews: 0, bytes: 0, unfinished: new Set<Entry>() };

@@ -105,7 +105,7 @@ describe("readBody", () => {
   });
 });
 
-describe("uidIn", () => {
+describe("uidFromPrefix", () => {
   for (const { name, text, uid } of [
     { name: "finds it where the API server writes it", text: BEGINNING, uid: UID },
     { name: "finds it among spaces", text: '{ "request" : {\n "uid" : "u-1" , "x', uid: "u-1" },

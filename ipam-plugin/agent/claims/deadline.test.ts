@@ -62,7 +62,7 @@ describe("within", () => {
   });
 });
 
-describe("unlessAborted", () => {
+describe("orAborted", () => {
   it("gives the work's value, its error, or undefined as soon as the signal aborts", async () => {
     assert.equal(await orAborted(Promise.resolve(5), never), 5);
     await assert.rejects(orAborted(Promise.reject(new Error("x")), never), /^Error: x$/);

@@ -29,7 +29,7 @@ function conflist(network: string, ipam = "berth"): string {
   return JSON.stringify({ cniVersion: "1.0.0", name: network, plugins });
 }
 
-describe("judgeConflist", () => {
+describe("validateConflist", () => {
   for (const [text, why] of [
     ["{", /^is no JSON: /],
     ["", /^is no JSON: /],

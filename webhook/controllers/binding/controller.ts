@@ -54,7 +54,7 @@ class Binder implements Controller {
   readonly #queue: WorkQueue;
   readonly #waiters = new WaitIndex();
   readonly #notices: PodEvents;
-  readonly #meter: BindingMetrics;
+  readonly #metrics: BindingMetrics;
   /** How long bindings have been due, claims are to be settled, and what is in the way of either. */
   readonly #due: StateTimer;
   readonly #unsettled: StateTimer;
@@ -71,7 +71,7 @@ class Binder implements Controller {
     const { watches, cache, leadership, events, metrics } = deps;
     const { clock, random, log } = deps.context;
     this.#notices = new PodEvents(events, clock, deps.boundEvents === true);
-    this.#meter = new BindingMetrics(clock, metrics);
+    this.#metrics = new BindingMetrics(clock, metrics);
     this.#due = new StateTimer(clock, random);
     this.#unsettled = new StateTimer(clock, random);
     this.#blocked = new StateTimer(clock, random);
@@ -177,7 +177,7 @@ class Binder implements Controller {
     const { context, inventory, watches } = this.#deps;
     const { view, clock, dialects } = context;
     const now = clock.now();
-    if (pod.node !== "") this.#meter.scheduled(key, pod.uid);
+    if (pod.node !== "") this.#metrics.scheduled(key, pod.uid);
     const cached = { inventory: inventory.cached, pods: watches.pods };
     const cachedEvidence = (claim: Claim, target: BindTarget) => gatherEvidence(cached, claim, target, now);
     const nodeLabels = (node: string) => watches.nodes.get(node)?.labels;
@@ -246,7 +246,7 @@ class Binder implements Controller {
   #tellBound(pod: ObservedPod, { key, record }: Stored<"claim">): void {
     const { context } = this.#deps;
     this.#notices.bound(pod, record);
-    this.#meter.bound(`${pod.namespace}/${pod.name}`, pod.uid);
+    this.#metrics.bound(`${pod.namespace}/${pod.name}`, pod.uid);
     context.log.info("claim is bound", {
       claim: key,
       pod: `${pod.namespace}/${pod.name}`,
@@ -260,7 +260,7 @@ class Binder implements Controller {
    * and now and then.
    */
   #obstructed(key: string, pod: ObservedPod, blocker: Blocker): Again {
-    this.#meter.blocked(key, blocker.code);
+    this.#metrics.blocked(key, blocker.code);
     const age = this.#blocked.ageOf(key, `${pod.uid} ${obstacleOf(blocker)}`);
     const tell = age >= TELL_AFTER_MS && !PASSING.has(blocker.code) && this.#deps.leadership.leads();
     const shown = (refusal: Refusal) => disclosedRefusal(this.#deps, refusal, pod.namespace);
@@ -282,7 +282,7 @@ class Binder implements Controller {
   #settled(key: string): Outcome {
     this.#waiters.forget(key);
     this.#notices.forget(key);
-    this.#meter.forget(key);
+    this.#metrics.forget(key);
     this.#due.forget(key);
     this.#unsettled.forget(key);
     this.#blocked.forget(key);

@@ -11,7 +11,7 @@ function open() {
   return { meter: new BindingMetrics(clock, metrics), clock, of };
 }
 
-describe("BindingMeter", () => {
+describe("BindingMetrics", () => {
   it("times a pod from its first look to its binding, through all that was in the way", async () => {
     const { meter, clock, of } = open();
     meter.scheduled("shop/a", "u1");

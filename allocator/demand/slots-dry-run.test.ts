@@ -9,7 +9,7 @@ import { describeDryRun } from "./allocation-dry-run.ts";
 import { dryRunSlot } from "./slots.ts";
 import { FOUR, opened, slotOf } from "./testing/slots.ts";
 
-describe("previewSlot", () => {
+describe("dryRunSlot", () => {
   it("stops where the allocation would", async () => {
     await using world = await opened();
     const list = entries("10.99.0.1;10.20.0.70");

@@ -14,7 +14,7 @@ import type { PoolRecord } from "../pool/pool.ts";
 import { findOrphans } from "./orphans.ts";
 import { POOLS } from "./testing/passes.ts";
 
-describe("planReap", () => {
+describe("findOrphans", () => {
   const stray = reservationRecord("10.20.0.90", { claim: { namespace: "shop", name: "gone" }, nonce: "x" });
   const claim = claimRecord();
 
