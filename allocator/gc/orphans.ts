@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which records look left behind: reservations without a claim, and claims that lack a reservation.
+// Which records lack their counterpart: reservations without a claim, and claims without a reservation that they list.
 
 import type { Context } from "../cache/context.ts";
 import { cooldownOf } from "../cache/cooldown.ts";
@@ -11,19 +11,19 @@ import { claimKey, isReserved } from "../model/claim.ts";
 import { isBackedByClaim, isHeldBy, type Reservation } from "../model/reservation.ts";
 import type { Stored } from "../store/store.ts";
 
-/** A reservation without its claim is an orphan when it looked the same this long ago. */
+/** A reservation without its claim is an orphan once it has been so, unchanged, for this long. */
 export const ORPHAN_GRACE_MS = 30_000;
 
 /**
- * When a record was first seen without its counterpart, and as which revision: address or claim -> first seen. Undefined:
- * nobody has looked before.
+ * By address or by key of a claim: when the record was first seen without its counterpart, and at which revision. Undefined: this
+ * process looks for the first time.
  */
 export type FirstSeen = ReadonlyMap<string, { readonly revision: string; readonly at: number }> | undefined;
 
 /**
- * Since when a record looks as it does. Who looks for the first time goes by when it was made, which the store knows: leaders
- * that change sooner than the grace is over would begin it anew for ever. It is not when the record was changed last, so it
- * counts then alone; whoever has looked before saw the change.
+ * Since when a record is as it is. A process that looks for the first time takes the time at which the store created the record:
+ * otherwise leaders that change within the grace would begin it anew each time. That is not the time of its last change, so it
+ * is used on the first look alone; later looks see each change.
  */
 function unchangedSince(
   firstSeen: FirstSeen,
@@ -38,14 +38,14 @@ function unchangedSince(
 export interface OrphanPlan {
   /** Cooling is over: the address is free again. */
   readonly cooled: readonly Stored<"reservation">[];
-  /** Seen without a claim twice, unchanged, with the grace in between. */
+  /** Without a claim, and unchanged, for the whole grace. */
   readonly orphans: readonly Stored<"reservation">[];
   readonly firstSeen: NonNullable<FirstSeen>;
-  /** Of these time alone may change what is decided. Of others a change of the reservation, or of the claim that lists it, is needed. */
+  /** Those about which time alone may change the decision. The others need not be looked at until they or their claims change. */
   readonly unsettled: readonly Address[];
 }
 
-/** Decides which of the reservations, all of them if absent, to look at; the deletion itself reads the store again. */
+/** Decides by the view, about `reservations` or about all; who deletes one reads the store again. */
 export function findOrphans(
   view: RecordReader,
   firstSeen: FirstSeen,
@@ -63,7 +63,7 @@ export function findOrphans(
     const { record, revision } = stored;
     const claim = view.claim(claimKey(record.claim))?.record;
     const isBacked = record.releasedAt === undefined && isBackedByClaim(claim, record);
-    // one that is being given back need not list what it gives back
+    // a claim that is being released may go before its reservation cools
     if (!isBacked || claim?.releasing === true) unsettled.push(record.address);
     if (record.releasedAt !== undefined) {
       const since = stamps.past(record.address, record.releasedAt, now);
@@ -78,7 +78,7 @@ export function findOrphans(
   return { cooled, orphans, firstSeen: next, unsettled };
 }
 
-/** What a claim waits to take over cools, so that it may have the address and nobody else; anything else is free. */
+/** Deletes the reservation. If a claim waits to take its address over it is set to cooling instead, so that nobody else gets the address. */
 export async function freeOrphan(
   context: Context,
   stored: Stored<"reservation">,
@@ -98,12 +98,12 @@ function hasSuccessor(view: RecordReader, { claim, address }: Reservation): bool
 }
 
 interface RepairPlan {
-  /** Seen twice, unchanged, with the grace in between, without all that they list. */
+  /** Without a reservation that they list, and unchanged, for the whole grace. */
   readonly broken: readonly Stored<"claim">[];
   readonly firstSeen: NonNullable<FirstSeen>;
 }
 
-/** Decides which of the claims, all of them if absent, list an address that is not reserved for them. */
+/** Which of the claims, or of all, list an address that is not reserved for them. */
 export function findBroken(
   view: RecordReader,
   firstSeen: FirstSeen,

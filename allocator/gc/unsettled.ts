@@ -12,7 +12,7 @@ import type { ClusterState } from "../model/cluster-state.ts";
 import type { Stored } from "../store/store.ts";
 import { inSlices } from "./in-slices.ts";
 
-/** For a change that nobody told of. Of what is settled `ServerTimes` must be asked sooner than it forgets. */
+/** In case a change was missed; and `ServerTimes` must be asked about each record before it forgets it. */
 const ALL_EVERY_MS = 300_000;
 
 /** Claims read in one go, in 1 ms or so. */
@@ -28,9 +28,9 @@ export interface PassScope {
 }
 
 /**
- * Which records a pass of the garbage collector looks at (ADR 0045): those of which time alone may change what is decided, and those
- * that have changed since they were looked at, or whose pods, workloads or nodes have. All of them now and then, and where
- * nobody tells of changes.
+ * Which records a pass of the garbage collector looks at (ADR 0045): unsettled ones, about which time alone may change the decision, and
+ * those that have changed since the last pass or whose pods, workloads or nodes have. It looks at all of them every ALL_EVERY_MS, and in
+ * each pass where changes are not told (`onChange`).
  */
 export class Unsettled {
   readonly #view: Context["view"];
@@ -38,11 +38,11 @@ export class Unsettled {
   readonly #state: ClusterState;
   readonly #keys: Readonly<Record<Looked, Set<string>>> = { claim: new Set(), reservation: new Set() };
   readonly #objects = new Map<string, readonly [kind: string, key: string]>(); // both of them -> what has changed
-  readonly #namespaces = new Set<string>(); // that ask for something else
-  #owned = NOTHING; // addresses that owners of blocks have, and perhaps had not
-  readonly #nodes = new Set<string>(); // where claims that are settled are bound and not detached
+  readonly #namespaces = new Set<string>(); // whose annotations or labels have changed
+  #owned = NOTHING; // addresses of blocks that were granted, or whose holes have changed
+  readonly #nodes = new Set<string>(); // to which settled claims are bound whose sandboxes may be alive
   readonly #following: readonly (() => void)[] | undefined;
-  /** Monotonic: from then on all are looked at. */
+  /** Monotonic: a pass from then on looks at all. */
   #allAt = Number.NEGATIVE_INFINITY;
 
   /** `state`: what is known of the owners of what is settled. */
@@ -61,7 +61,7 @@ export class Unsettled {
     const now = this.#clock.monotonic();
     if (this.#following === undefined || now >= this.#allAt) {
       this.#allAt = now + ALL_EVERY_MS;
-      // one that breaks off is made again as a whole
+      // all are looked at, so nothing need be noted; a pass that breaks off is made again as a whole (`addAll`)
       const { claim, reservation } = this.#keys;
       for (const noted of [claim, reservation, this.#objects, this.#namespaces, this.#nodes]) noted.clear();
       this.#owned = NOTHING;
@@ -80,7 +80,7 @@ export class Unsettled {
     };
   }
 
-  /** These are looked at as they were read just now: what changes from here on counts anew. */
+  /** The pass has read these: from here on each change of them counts for the next pass. */
   take(kind: Looked, records: readonly { readonly key: string }[]): void {
     for (const { key } of records) this.#keys[kind].delete(key);
   }
@@ -90,7 +90,7 @@ export class Unsettled {
     for (const key of keys) this.#keys[kind].add(key);
   }
 
-  /** The claim comes up again when something changes. */
+  /** The claim is looked at again only when something changes, or its node is fenced. */
   settle(claim: Claim): void {
     if (claim.binding !== undefined && !isDetached(claim)) this.#nodes.add(claim.binding.node);
   }
@@ -116,7 +116,7 @@ export class Unsettled {
       state.onChange((kind, key) => this.#objectChanged(kind, key)),
       view.onChange("claim", (key, _, before) => {
         this.add("claim", [key]);
-        // what it listed is listed by nobody, perhaps
+        // addresses that it listed before may be listed by no claim now
         this.add("reservation", before?.record.addresses ?? []);
       }),
       view.onChange("reservation", (address, _, before) => {
@@ -124,18 +124,18 @@ export class Unsettled {
         if (before !== undefined) this.add("claim", [claimKey(before.record.claim)]);
       }),
       view.onChange("pool", (_, now, before) => {
-        // what of a template's request is Berth's
+        // which pools there are decides which requests of workloads' templates are for Berth
         if (!isDeepStrictEqual(now?.record, before?.record)) this.addAll();
       }),
       view.onChange("block", (_, now, before) => {
-        // its owner has more addresses for itself, which claims may list
+        // its node may give addresses now that claims list
         if (now !== undefined && !isDeepStrictEqual(now.record.holes, before?.record.holes))
           this.#own(now.record);
       }),
     ];
   }
 
-  /** Whose claims they are is looked up once for many changes. */
+  /** Only noted: the next pass looks their claims up, once for many changes. */
   #objectChanged(kind: string, key: string): void {
     if (kind === "Namespace") this.#namespaces.add(key);
     else this.#objects.set(`${kind} ${key}`, [kind, key]);
@@ -148,11 +148,11 @@ export class Unsettled {
     this.#owned[cidr.family].addInterval(fullInterval(cidr));
   }
 
-  /** Whose claims they are says no index: all are read once, which is little beside looking at all of them. */
+  /** No index finds these claims: all claims are read once, which costs little beside judging all of them. */
   async #addAffected(): Promise<void> {
     const [namespaces, owned] = [new Set(this.#namespaces), this.#owned];
     if (namespaces.size === 0 && owned === NOTHING) return;
-    this.#namespaces.clear(); // what changes from here on counts anew
+    this.#namespaces.clear(); // changes from here on count for the next pass
     this.#owned = NOTHING;
     await inSlices(this.#clock, this.#view.claims(), SLICE, (part) => {
       for (const { key, record } of part) {
@@ -174,12 +174,12 @@ export class Unsettled {
     this.#objects.clear();
   }
 
-  /** A node may be fenced because time has passed: nobody tells of that. */
+  /** A node may become fenced because time has passed, of which no change tells. */
   async #addFenced(): Promise<void> {
-    // together: hosts of an etcd are asked for by one call for all, which fails late when it is away
+    // all at once: for hosts of an etcd one call answers for all, and it takes long to fail when etcd is away
     const answers = [...this.#nodes].map(async (node) => ({
       node,
-      // what is wrong is met again by whoever judges its claims
+      // a fault counts as fenced: who judges the claims meets it again
       isFenced: await this.#state.fenced(node).catch(() => true),
     }));
     for (const { node, isFenced } of await Promise.all(answers)) {

@@ -17,7 +17,7 @@ import { isBrokenOff } from "./orphan-age.ts";
 import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked, handOverOrphan } from "./orphan-mark.ts";
 import { inOneOrder, spreadOut } from "./spread-candidates.ts";
 
-/** For whom reservations are taken, and how one is. */
+/** For which claim reservations are taken, and how each is taken. */
 interface AcquireInput {
   readonly context: Context;
   readonly claim: ClaimKey;
@@ -25,7 +25,7 @@ interface AcquireInput {
   readonly take: (context: Context, wanted: Reservation) => Promise<Take>;
 }
 
-/** One reservation for each plan, in their order, or none: what was taken before a refusal is given back. */
+/** Takes one reservation for each plan and answers in their order, or takes none: what was taken before a refusal is given back. */
 export async function acquireAll(
   taking: AcquireInput,
   familyPlans: readonly FamilyPlan[],
@@ -48,9 +48,9 @@ export async function acquireAll(
 export interface Acquired {
   readonly kind: "took";
   readonly stored: Stored<"reservation">;
-  /** Taken back while it was cooling, since then. */
+  /** It was cooling since then when it was taken; given back, it cools on. */
   readonly cooling?: number;
-  /** It was the identity's already, and was left as it is. */
+  /** The identity had it already; nothing was written. */
   readonly alreadyHeld?: boolean;
 }
 
@@ -76,7 +76,7 @@ async function takeOne(
   return familyPlan.exhausted();
 }
 
-/** Undefined for an address whose reservation cannot be read: it is somebody's, and there are others to pick. */
+/** Undefined for an address whose reservation cannot be read: somebody has it, and other addresses will do. */
 async function takeReadable({ context, take }: AcquireInput, wanted: Reservation): Promise<Take | undefined> {
   try {
     return await take(context, wanted);
@@ -86,7 +86,7 @@ async function takeReadable({ context, take }: AcquireInput, wanted: Reservation
   }
 }
 
-/** Takes exactly this, unless another identity has it (`taken`) or another process is at work on it (`contended`). */
+/** Takes exactly this address, unless another identity has it (`taken`) or another process is changing it at this moment (`contended`). */
 export async function acquireCandidate(context: Context, wanted: Reservation): Promise<Take> {
   const result = await context.store.create("reservation", wanted);
   if (result.kind === "created") return { kind: "took", stored: result.stored };
@@ -94,8 +94,8 @@ export async function acquireCandidate(context: Context, wanted: Reservation): P
 }
 
 /**
- * The same for a pod that nobody has seen yet. What the identity holds already stays as it is, so that asking again does
- * not make it last, and what cools goes on cooling: nobody else can have it meanwhile.
+ * As `acquireCandidate`, for a pod that nobody has seen yet. A reservation that the identity has already, held or cooling, is not
+ * written: asking again must not make it last longer, and nobody else can have the address meanwhile.
  */
 export async function holdCandidate(context: Context, wanted: Reservation): Promise<Take> {
   const result = await context.store.create("reservation", wanted);
@@ -111,8 +111,8 @@ export async function holdCandidate(context: Context, wanted: Reservation): Prom
 }
 
 /**
- * The same for a claim that takes over from another one of its namespace: what that has given back is this one's at once.
- * What merely lies there without a claim may still be in a sandbox, unless the claim was seen unused.
+ * As `acquireCandidate`, for a claim that takes over from another one of its namespace: it gets at once what that claim has given back.
+ * A reservation that was not given back and has no claim may still be in a sandbox, unless the claim was seen unused.
  */
 export function takeFrom(from: Predecessor | undefined): AcquireInput["take"] {
   if (from === undefined) return acquireCandidate;
@@ -121,18 +121,18 @@ export function takeFrom(from: Predecessor | undefined): AcquireInput["take"] {
     if (result.kind === "created") return { kind: "took", stored: result.stored };
     const { stored: found } = result;
     if (!isLeftBy(from, found.record, wanted.claim)) return await takeFound(context, found, wanted);
-    // not given back, it may be of a reserver who is about to write his claim
+    // not given back: another process may have made it, and be about to write its claim
     if (found.record.releasedAt === undefined && !isBrokenOff(context, found)) return { kind: "contended" };
     const outcome = await handOverOrphan(context, found, wanted);
     if (outcome === "relied") return { kind: "taken", by: found.record };
     if (outcome === "changed") return { kind: "contended" };
-    // given back, it cools like any other: the claim that it was taken from is gone
+    // if this attempt fails, the reservation cools like any that was given back: the claim that it was taken from is gone
     const cooling = found.record.releasedAt ?? context.clock.now();
     return { kind: "took", stored: outcome.stored, cooling };
   };
 }
 
-/** Whether the reservation is the predecessor's, and may be taken if no claim relies on it. */
+/** Whether the reservation was made for the predecessor and may be taken over, if no claim relies on it. */
 export function isLeftBy(
   from: Predecessor | undefined,
   { claim, releasedAt }: Reservation,
@@ -154,7 +154,7 @@ async function takeFound(context: Context, found: Stored<"reservation">, wanted:
   return { kind: "taken", by: found.record };
 }
 
-/** The identity's own: cooling, or left by an attempt that broke off, or by one that is still under way elsewhere. */
+/** The reservation is the identity's own: it cools, or an attempt that broke off left it, or an attempt of another process is under way. */
 async function reacquireOwn(
   context: Context,
   found: Stored<"reservation">,
@@ -178,7 +178,7 @@ async function createAgain(context: Context, wanted: Reservation): Promise<Take>
   return claimKey(by.claim) === claimKey(wanted.claim) ? { kind: "contended" } : { kind: "taken", by };
 }
 
-/** Given back so long ago that anybody may have the address. */
+/** It was given back so long ago that anybody may have the address. */
 export function isCooldownOver(
   context: Pick<Context, "view" | "clock">,
   { record }: Stored<"reservation">,
@@ -190,8 +190,8 @@ export function isCooldownOver(
 }
 
 /**
- * Newest first; what was cooling goes on cooling. A reservation that somebody has come to rely on stays: the garbage collector's
- * rule decides.
+ * Gives back what was taken, newest first; what was cooling cools on. A reservation that a claim relies on by now stays, as with
+ * the garbage collector.
  */
 export async function rollback(context: Context, took: readonly Acquired[]): Promise<void> {
   for (const { stored, cooling, alreadyHeld } of [...took].reverse()) {
@@ -219,10 +219,10 @@ export async function rollbackUnused(
 const QUICK_MS = 500;
 
 /**
- * Whether no reservation can have been marked before its claim was there: others leave alone for longer than that what has no claim
- * yet. By this process's monotonic clock the claim was there within half a second, and in case this process stood still meanwhile,
- * which that does not count, by the store's stamps as well: it began to make both in the same second. False: nobody knows, and they
- * are to be read. For a claim that is new, with a nonce that nobody else has.
+ * Whether no reservation can have been marked as an orphan before its claim was written, because both were written within a second:
+ * others mark only what has had no claim for longer than that. Both clocks must say so, this process's monotonic one and the store's
+ * stamps: the first does not count while the machine is suspended. False: not known, and the reservations have to be read back. Only for
+ * a new claim, with a nonce of its own.
  */
 export function wereLeftAlone(
   {
@@ -238,14 +238,14 @@ export function wereLeftAlone(
   return stampsSeconds === true && took.every(isFresh);
 }
 
-/** Why what was taken is not the claim's after all. */
+/** Why the claim does not have what was taken for it after all. */
 type Loss =
   | { readonly kind: "lost" }
   | { readonly kind: "block"; readonly address: Address; readonly pool: string; readonly block: Block };
 
 /**
- * Reads them back, unless the store says that they were left alone until the claim was written: the garbage collector may have
- * thought them orphans before, and a node may have the block that they are in. What cools is left to cool.
+ * Reads the reservations back after the claim was written: before that the garbage collector may have taken them for orphans, unless
+ * `leftAlone`, and a node may have been granted the block that they are in. Those that cool are not looked at.
  */
 export async function lossOf(
   context: Context,
@@ -262,7 +262,7 @@ export async function lossOf(
   return undefined;
 }
 
-/** What comes of an attempt that lost what it took: of an address that was named nobody can have another. */
+/** How an attempt that lost what it took goes on: it is made again, or refused where the address that is in a block was asked for by name. */
 export function afterLoss(
   { view }: Context,
   familyPlans: readonly FamilyPlan[],
