@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Berth costs a pod's start, beside host-local in the same run.
 import assert from "node:assert/strict";
+import { cpus } from "node:os";
 import { after, before, describe, it } from "node:test";
 import { configureNode, type Ipam } from "./berth.ts";
 import { caseOptions, Times } from "./cases.ts";
@@ -27,6 +28,13 @@ interface Round {
   /** Milliseconds of each ADD of the IPAM plugin. */
   readonly adds: readonly number[];
   readonly reviews: Histogram;
+  /** Milliseconds of this machine's processors for each start and end of a pod: it has nothing else to do. */
+  readonly processor: number;
+}
+
+/** Milliseconds that this machine's processors have worked. */
+function worked(): number {
+  return cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
 }
 
 async function reviews(): Promise<Histogram> {
@@ -42,7 +50,7 @@ async function round(ipam: Ipam): Promise<Round> {
   const object = statefulSet(set, { replicas: 0, ...(ipam === "berth" ? { annotations } : {}) });
   await lab.apply([atOnce(object)]);
   await addTimes(lab.cluster);
-  const before = await reviews();
+  const [before, busy] = [await reviews(), worked()];
   const watch = new PodWatch(lab, `app=${set}`);
   try {
     const first = await startAll(lab, watch, set, PODS);
@@ -50,7 +58,8 @@ async function round(ipam: Ipam): Promise<Round> {
     const second = await startAll(lab, watch, set, PODS);
     await stopAll(lab, watch, set);
     const adds = await addTimes(lab.cluster);
-    return { first, second, adds, reviews: since(before, await reviews()) };
+    const processor = (worked() - busy) / (2 * PODS);
+    return { first, second, adds, reviews: since(before, await reviews()), processor };
   } finally {
     watch.close();
     await lab.must(["delete", `statefulset/${set}`, "--timeout=300s"]);
@@ -76,6 +85,7 @@ function summary(ipam: Ipam, rounds: readonly Round[]) {
     again: rounds.map(({ second }) => ms(second.total)),
     pod: { p50: ms(quantile(pods, 0.5)), p99: ms(quantile(pods, 0.99)) },
     add: { p50: ms(quantile(adds, 0.5)), p99: ms(quantile(adds, 0.99)), count: adds.length },
+    processor: rounds.map(({ processor }) => ms(processor)),
   };
 }
 
@@ -92,7 +102,8 @@ describe("startup", () => {
           const one = await round(ipam);
           rounds.push({ ipam, round: one });
           times.step(`round ${rounds.length}, ${ipam}`);
-          console.log(`${ipam}: ${ms(one.first.total)} ms, again ${ms(one.second.total)} ms`);
+          const took = `${ms(one.first.total)} ms, again ${ms(one.second.total)} ms`;
+          console.log(`${ipam}: ${took}, ${ms(one.processor)} ms of processor a pod`);
         }
       } finally {
         await endStopwatch(lab.cluster);
