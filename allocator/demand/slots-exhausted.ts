@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { type Refusal, refuseJoined } from "../base/errors.ts";
+import { type Refusal, type RefusalCode, refuseJoined } from "../base/errors.ts";
 import type { AllocationRequest } from "../lifecycle/allocation-request.ts";
 import { isNameConflict } from "../lifecycle/claim-conflicts.ts";
 
@@ -25,9 +25,14 @@ export function slotsExhausted(
   return refuseJoined("SET_EXHAUSTED", parts, { namespace: slots[0]?.key.namespace ?? "" });
 }
 
+const UNFIT: ReadonlySet<RefusalCode> = new Set([
+  "NODE_MISMATCH",
+  "REQUEST_INVALID", // the pod says otherwise
+]);
+
 /** It would not be had if nobody used it either. */
 function isForOthers(obstacle: Refusal): boolean {
-  return isNameConflict(obstacle) || obstacle.code === "NODE_MISMATCH";
+  return isNameConflict(obstacle) || UNFIT.has(obstacle.code);
 }
 
 /** So many slots are spoken of in a refusal. */

@@ -28,8 +28,8 @@ export async function allocateSlot(
   inventory: ClusterState,
   slots: readonly AllocationRequest[],
 ): Promise<Reserved | Refusal> {
-  const refusals = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
-  for (const group of inGrowingGroups(context, slots)) {
+  const { fit, refusals } = sorted(slots);
+  for (const group of inGrowingGroups(context, fit)) {
     const looks =
       group.length === 1 ? [] : group.map((allocation) => inspectSlot(context, inventory, allocation));
     await Promise.allSettled(looks); // a claim that cannot be read is no matter where one before it is free
@@ -43,6 +43,19 @@ export async function allocateSlot(
     }
   }
   return slotsExhausted(slots, refusals);
+}
+
+interface Sorted {
+  readonly fit: readonly AllocationRequest[];
+  /** slot -> why not that one */
+  readonly refusals: Map<AllocationRequest, Refusal>;
+}
+
+/** One that the pod cannot have is not held for it: it would be refused, and the slot kept from others until the hold is over. */
+function sorted(slots: readonly AllocationRequest[]): Sorted {
+  const refusals = new Map<AllocationRequest, Refusal>();
+  for (const slot of slots) if (slot.unfit !== undefined) refusals.set(slot, slot.unfit);
+  return { fit: slots.filter((slot) => !refusals.has(slot)), refusals };
 }
 
 /** So many slots are looked at together at most. */
@@ -111,8 +124,8 @@ export async function dryRunSlot(
   inventory: ClusterState,
   slots: readonly AllocationRequest[],
 ): Promise<DryRunResult | Refusal> {
-  const refusals = new Map<AllocationRequest, Refusal>(); // slot -> why not that one
-  for (const allocation of likelyFreeFirst(context, slots)) {
+  const { fit, refusals } = sorted(slots);
+  for (const allocation of likelyFreeFirst(context, fit)) {
     const { before, free } = await inspectSlot(context, inventory, allocation);
     const got =
       before === undefined || free ? await dryRun(context, allocation) : busy(before.record, allocation);

@@ -25,6 +25,8 @@ export interface AllocationRequest {
   readonly constraints: AddressConstraints;
   /** Promise the claim to this pod in the same write. */
   readonly hold?: Binding;
+  /** Of one of several that a pod may have any of: why this pod cannot have this one, whoever has it now. Absent: it can. */
+  readonly unfit?: Refusal;
   /** With `hold`: the sandbox that the claim is made for; where the store can, it is in the claim from its first write on. */
   readonly sandbox?: ClaimAttachment;
   /** Token of the hold that had expired, whose place this may take; absent: of none. */

@@ -4,8 +4,8 @@
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { macOfAddress, parseMac } from "../ip/mac.ts";
-import { linkedTo } from "../model/interface-macs.ts";
-import { type Interfaces, namesOf } from "../model/interfaces.ts";
+import { linkedTo, macsOf } from "../model/interface-macs.ts";
+import { type Holding, type Interfaces, namesOf } from "../model/interfaces.ts";
 import { MAC } from "./mac-values.ts";
 import {
   NETWORK_ANNOTATIONS,
@@ -39,6 +39,21 @@ export function strangeMac(annotations: Labels, interfaces: Interfaces = {}): Re
     if (isOther) return otherMac([name]);
   }
   return undefined;
+}
+
+/**
+ * Of one entry of a list: why a pod whose networks say MAC addresses cannot have it; undefined: it can. The annotations are read once for
+ * all entries.
+ */
+export function entryObjection(annotations: Labels): (holding: Holding) => Refusal | undefined {
+  const said = saidMacs(NETWORK_ANNOTATIONS.flatMap((key) => networkElements(key, annotations[key])));
+  return (holding) => {
+    if (said.size === 0) return undefined;
+    const others = [...macsOf(holding)].filter(([name, mac]) =>
+      [...(said.get(name) ?? [])].some((other) => other !== mac),
+    );
+    return others.length === 0 ? undefined : otherMac(others.map(([name]) => name));
+  };
 }
 
 /** Interface -> the MAC addresses that the pod's networks say of it, undefined for what is none. */

@@ -12,6 +12,7 @@ import {
   annotationsOf,
   applied,
   deniedAs,
+  deploymentPod,
   type Json,
   pod,
   review,
@@ -268,5 +269,30 @@ describe("kube-ovn's keys of an interface", () => {
     assert.equal(deniedAs(answer), "");
     const written = annotationsOf(applied(pod("a", { annotations }), answer))[NETWORKS] ?? "";
     assert.equal(JSON.parse(written)[0].mac, OURS);
+  });
+});
+
+describe("a list whose pods' networks say a MAC address", () => {
+  const LIST = {
+    "berth.dev/ips": "10.20.0.7-10.20.0.9@net1",
+    "berth.dev/mac": "02:00:00:00:00:50-02:00:00:00:00:52@net1",
+  };
+
+  it("gives the entry that has it, and holds no other for a pod that is refused", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...admission } = world.admission;
+    const object = deploymentPod("web", { annotations: { ...LIST, ...lan(OURS) } });
+    const ask = async (dryRun: boolean) =>
+      await mutatePods(admission)({ ...review(object, "CREATE"), dryRun }, NEVER);
+    assert.equal((await ask(true)).allowed, true);
+    const first = await ask(false);
+    assert.equal(first.allowed, true, first.status?.message);
+    assert.deepEqual(await reported(world), ["10.20.0.8@net1", "fe80::ff:fe00:51@mac-net1"]);
+    for (const dryRun of [true, false])
+      assert.match(
+        deniedAs(await ask(dryRun)),
+        /^SET_EXHAUSTED: none of the 3 entries of the set can be used: .*; the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out|^SET_EXHAUSTED: none of the 3 entries of the set can be used: the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out; .*/,
+      );
+    assert.deepEqual(await reported(world), ["10.20.0.8@net1", "fe80::ff:fe00:51@mac-net1"]);
   });
 });

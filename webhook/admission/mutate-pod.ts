@@ -59,6 +59,7 @@ import { warningsOfNodes } from "./nodeless-pools.ts";
 import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
+import { withMacsSaid } from "./said-macs.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
 import { unknownIn } from "./unknown-keys.ts";
@@ -139,7 +140,7 @@ async function decide(
   if (closed !== undefined) return denied(request.uid, closed);
   const admitted = {
     pod,
-    podAllocation: await withPermittedPools(admission, pod, podAllocation),
+    podAllocation: await withPermittedPools(admission, pod, withMacsSaid(pod, podAllocation)),
     warnings: [...requestWarnings(admission, own, input.podIdentity), ...judged],
     signal,
   };
