@@ -19,52 +19,11 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { type Logger, noopLogger } from "../../../allocator/base/ports.ts";
 import { createClock } from "../../../system/clock.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
-import { Conflist, validateConflist } from "./conflist.ts";
+import { Conflist } from "./conflist.ts";
+import { conflistOf } from "./testing/conflists.ts";
 
 const NAME = "05-berth.conflist";
 const real = createClock();
-
-function conflist(network: string, ipam = "berth"): string {
-  const plugins = [{ type: "bridge", ipam: { type: ipam } }, { type: "portmap" }];
-  return JSON.stringify({ cniVersion: "1.0.0", name: network, plugins });
-}
-
-describe("validateConflist", () => {
-  for (const [text, why] of [
-    ["{", /^is no JSON: /],
-    ["", /^is no JSON: /],
-    ['"text"', /^is no JSON object$/],
-    ["[]", /^is no JSON object$/],
-    ["null", /^is no JSON object$/],
-    ['{"name":"net","plugins":[{"type":"a"}]}', /^has no cniVersion$/],
-    ['{"cniVersion":"1.0.0","name":"","plugins":[{"type":"a"}]}', /^has no name$/],
-    ['{"cniVersion":"1.0.0","name":"net","type":"bridge"}', /^has no plugins$/],
-    ['{"cniVersion":"1.0.0","name":"net","plugins":[]}', /^has no plugins$/],
-    [
-      '{"cniVersion":"1.0.0","name":"net","plugins":[{"type":"a"},{"ipam":{}}]}',
-      /^has no type in plugins\[1\]$/,
-    ],
-    ['{"cniVersion":"1.0.0","name":"net","plugins":[null]}', /^has no type in plugins\[0\]$/],
-  ] as const) {
-    it(`refuses ${text === "" ? "nothing" : text}`, () => {
-      const verdict = validateConflist(text);
-      assert.match(verdict.kind === "invalid" ? verdict.why : "accepted", why);
-    });
-  }
-
-  it("tells one that asks Berth from one that does not", () => {
-    assert.deepEqual(validateConflist(conflist("net")), { kind: "conflist", asksBerth: true });
-    assert.deepEqual(validateConflist(conflist("net", "host-local")), { kind: "conflist", asksBerth: false });
-    const delegate = JSON.parse(conflist("net"));
-    for (const plugin of [
-      { type: "flannel", delegate: delegate.plugins[0] },
-      { type: "multus", delegates: [delegate] },
-    ]) {
-      const text = JSON.stringify({ cniVersion: "1.0.0", name: "net", plugins: [plugin] });
-      assert.deepEqual(validateConflist(text), { kind: "conflist", asksBerth: true });
-    }
-  });
-});
 
 describe("the conflist", () => {
   let folder: string;
@@ -127,7 +86,7 @@ describe("the conflist", () => {
     await mkdir(mounted);
     await mkdir(host);
     await symlink(join("..data", NAME), join(mounted, NAME));
-    await mount(conflist("one"));
+    await mount(conflistOf("one"));
   });
   afterEach(async () => {
     for (const started of open) await started.close();
@@ -142,16 +101,16 @@ describe("the conflist", () => {
     await look();
     assert.deepEqual([started.isWritten, await readdir(host)], [true, [NAME]]);
     await started.close();
-    assert.equal(await written(), conflist("one"));
+    assert.equal(await written(), conflistOf("one"));
     assert.deepEqual(logged, ["info: conflist written"]);
   });
 
   it("is written as it is mounted by then", async () => {
     await start();
-    await mount(conflist("two"));
+    await mount(conflistOf("two"));
     ready = true;
     await look();
-    assert.equal(await written(), conflist("two"));
+    assert.equal(await written(), conflistOf("two"));
   });
 
   it("follows the mounted file, but not to what no runtime could load", async () => {
@@ -161,10 +120,10 @@ describe("the conflist", () => {
     await mount("{");
     await look();
     await look();
-    assert.equal(await written(), conflist("one"));
-    await mount(conflist("two", "host-local"));
+    assert.equal(await written(), conflistOf("one"));
+    await mount(conflistOf("two", "host-local"));
     await look();
-    assert.equal(await written(), conflist("two", "host-local"));
+    assert.equal(await written(), conflistOf("two", "host-local"));
     assert.deepEqual(logged, [
       "info: conflist written",
       "error: new conflist is refused; the one before stays",
@@ -200,7 +159,7 @@ describe("the conflist", () => {
   });
 
   it("has the node's own range where it says so, once the node has one", async () => {
-    await mount(conflist("usePodCidr"));
+    await mount(conflistOf("usePodCidr"));
     ready = true;
     const started = await start();
     await look();
@@ -211,7 +170,7 @@ describe("the conflist", () => {
   });
 
   it("has the ranges of the Node object that there is, once a node that joined again has some", async () => {
-    await mount(conflist("usePodCidr"));
+    await mount(conflistOf("usePodCidr"));
     [ready, podCidrs] = [true, ["10.244.1.0/24"]];
     await start();
     await look();
@@ -247,7 +206,7 @@ describe("the conflist", () => {
       clock = new ManualClock(real.now());
     }
     assert.deepEqual(await readdir(host), ["20-berth.conflist"]);
-    await writeFile(join(host, "20-berth.conflist"), conflist("somebody's"));
+    await writeFile(join(host, "20-berth.conflist"), conflistOf("somebody's"));
     await start(names[2]);
     await look();
     assert.deepEqual(await readdir(host), ["20-berth.conflist", "30-berth.conflist"]);
@@ -269,7 +228,7 @@ describe("the conflist", () => {
     assert.deepEqual(await readdir(host), []);
     await rm(join(folder, "conflist.json"), { recursive: true });
     await look();
-    assert.equal(await written(), conflist("one"));
+    assert.equal(await written(), conflistOf("one"));
   });
 
   it("leaves no temporary file of a crash, of its own or of its record", async () => {
@@ -289,10 +248,10 @@ describe("the conflist", () => {
     await look();
     await rm(join(mounted, "..data"));
     await look();
-    assert.equal(await written(), conflist("one"));
-    await mount(conflist("two"));
+    assert.equal(await written(), conflistOf("one"));
+    await mount(conflistOf("two"));
     await look();
-    assert.equal(await written(), conflist("two"));
+    assert.equal(await written(), conflistOf("two"));
   });
 
   it("is refused at the start when it is none, or has no place to go", async () => {
@@ -305,7 +264,7 @@ describe("the conflist", () => {
       code: "CONFIG_INVALID",
       message: /^BERTH_CONFLIST .* cannot be read: ENOENT/,
     });
-    await mount(conflist("one"));
+    await mount(conflistOf("one"));
     await rm(host, { recursive: true });
     await assert.rejects(start(), {
       message: `BERTH_CNI_CONF ${host} is no folder here; mount the host's folder there`,
