@@ -33,15 +33,15 @@ import type { ObservedPod } from "../../cluster-state/informers.ts";
 export type BindDecision =
   /** Bound already, or not the binder's to bind. */
   | { readonly kind: "settled" }
-  /** Wait until one of these claims changes, or what it is bound to. */
+  /** Wait until one of these claims changes, or the pod or node that it is bound to. */
   | {
       readonly kind: "waits";
       readonly claims: readonly string[];
       readonly refusal: Refusal;
-      /** Its claim is gone, or must be changed to what the pod was assigned. Only the binder does that. */
+      /** The pod's claim is gone, or has to be changed to the addresses that the pod was admitted with: the binder does that. */
       readonly settles: boolean;
     }
-  /** The claim is still held for it; it may be scheduled before the hold ends. */
+  /** The claim is held for the pod by its token. It is bound later, once the pod is scheduled or has waited for long. */
   | { readonly kind: "early"; readonly claim: Stored<"claim">; readonly afterMs: number }
   | { readonly kind: "due"; readonly claim: Stored<"claim">; readonly target: BindTarget };
 
@@ -52,7 +52,7 @@ interface DecisionInput {
   readonly dialects?: Dialects | undefined;
   /** What is known of workloads: where the ordinals of a StatefulSet begin. */
   readonly inventory: Pick<ClusterState, "workload">;
-  /** Of a node, so far as it is known; absent: no node's are. */
+  /** A node's labels; undefined while the node is not known. Absent: nodes are not looked at. */
   readonly nodeLabels?: (node: string) => Labels | undefined;
   readonly cachedEvidence: (claim: Claim, target: BindTarget) => Promise<BindingEvidence>;
   readonly now: number;
@@ -84,14 +84,14 @@ export async function decideBinding(pod: ObservedPod, input: DecisionInput): Pro
   if (plan.kind === "bound") return SETTLED;
   const unfit = onNodeOfNoPool(claim.record, pod, input) ?? (await notWhatItAsks(claim.record, pod, input));
   if (unfit !== undefined) return waitsFor(claim, unfit);
-  const afterMs = pod.node === "" ? untilMeeting(claim.record, input.now) : 0;
-  // what was decided about is what is bound: the store may have another by now
+  const afterMs = pod.node === "" ? untilTokenIsResolved(claim.record, input.now) : 0;
+  // what the decision is about goes along as `assigned`: a claim that has other addresses by now is not bound
   return afterMs > 0
     ? { kind: "early", claim, afterMs }
     : { kind: "due", claim, target: { ...target, assigned } };
 }
 
-/** Its name keeps the claim for it, until it has a node. */
+/** A pod without a token keeps its claim by its name: nothing is bound until it has a node. */
 async function keptByName(
   claim: Stored<"claim">,
   pod: ObservedPod,
@@ -107,8 +107,8 @@ function waitsFor({ key }: Stored<"claim">, refusal: Refusal): BindDecision {
 }
 
 /**
- * A pod that passed no review may be on any node: where an address is not routed, nobody would reach it there. One that has the address
- * keeps it, whatever labels were changed, and its claim must tell of it.
+ * Refuses a pod on a node that the address's pool is not for, where it could not be reached: a pod that passed no review may be on any
+ * node. A pod that is up with the address is bound whatever the labels say now: the claim has to record who has it.
  */
 function onNodeOfNoPool(
   claim: Claim,
@@ -126,7 +126,10 @@ function onNodeOfNoPool(
   return undefined;
 }
 
-/** One that is up with the address has it, whatever was written into it since. */
+/**
+ * Refuses a pod whose request is for other addresses than the claim's, unless it is up with them: then it has them, whatever was written
+ * into it since.
+ */
 async function notWhatItAsks(
   claim: Claim,
   pod: ObservedPod,
@@ -141,7 +144,7 @@ async function notWhatItAsks(
   );
 }
 
-/** One of them is enough: its status tells those of its first interface alone, and a sandbox has all or none. */
+/** One address of the claim is enough: the pod's status has those of its first interface alone, and a sandbox has all of them or none. */
 export function isUpWith(claim: Claim, { up, addresses = "" }: ObservedPod): boolean {
   const had = new Set(parseAddresses(addresses.split(",")).addresses);
   return up && claim.addresses.some((address) => had.has(address));
@@ -152,7 +155,9 @@ function hasClaim(ref: ClaimRef, view: DecisionInput["view"]): boolean {
   return claim !== undefined && matchesRef(ref, claim.record);
 }
 
-/** A pod that passed the webhook was given a claim. It may not be in the cache yet, or be another pod's by now. */
+/**
+ * The claim that the pod was admitted with may not be in the cache yet, or be another pod's by now. A pod without one has nothing to bind.
+ */
 function withoutClaim(pod: ObservedPod, claimRefs: readonly ClaimRef[]): BindDecision {
   const named = pod.annotations[ASSIGNED_CLAIM];
   if (named === undefined) return SETTLED;
@@ -171,7 +176,7 @@ function bindTargetOf({ name, uid, node, annotations }: ObservedPod, token: stri
   return { name, uid, node, token, ...(assigned === undefined ? {} : { assigned }) };
 }
 
-/** Clocks of two hosts differ: a hold that begins in the future waits no longer than one that begins now. */
-function untilMeeting({ binding }: Claim, now: number): number {
+/** How long binding a hold waits yet. Clocks of hosts differ: one that begins in the future waits no longer than one that begins now. */
+function untilTokenIsResolved({ binding }: Claim, now: number): number {
   return Math.min(RESOLVE_TOKEN_AFTER_MS, RESOLVE_TOKEN_AFTER_MS - (now - (binding?.since ?? 0)));
 }

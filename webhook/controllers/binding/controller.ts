@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isDeepStrictEqual } from "node:util";
 import { BerthError, isRefusal, messageOf, type Refusal } from "../../../allocator/base/errors.ts";
 import { type BindTarget, bind } from "../../../allocator/lifecycle/bind.ts";
 import { NO_EVIDENCE } from "../../../allocator/lifecycle/binding-evidence.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
-import type { PoolRecord } from "../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
 import type { Controller } from "../../../kube/controller/run-queue.ts";
 import { DONE, type Outcome, WorkQueue } from "../../../kube/controller/workqueue.ts";
-import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
+import type { ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
 import { disclosedRefusal } from "../disclosed-refusal.ts";
 import { PASSING } from "../passing-faults.ts";
@@ -21,28 +19,29 @@ import { type Blocker, obstacleOf, PodEvents } from "./pod-events.ts";
 import { recreateClaim, settledClaim } from "./recreate-claim.ts";
 import { StateTimer } from "./state-timer.ts";
 import { WaitIndex } from "./wait-index.ts";
+import { WakeUps } from "./wake-ups.ts";
 
 /** Most of a binding is waiting for the API server's answers. */
 const AT_A_TIME = 16;
-/** A replica that does not lead leaves the leader this long. */
+/** A replica that does not lead gives the leader this long to act first. */
 const FOLLOWER_DELAY_MS = 2_000;
-/** The record of a claim may come after that of its pod; what lasts longer is no such delay. */
+/** The watch may bring a claim after its pod; a claim that is missing for longer is gone. */
 const LOST_AFTER_MS = 500;
-/** What passes sooner is not told: the records of a pod may come after it, and a node's report takes its time. */
+/** An obstacle that passes sooner gets no event: a pod's records may come after it, and a node's report takes some time. */
 const TELL_AFTER_MS = 2_000;
-/** Until everything was listed once. */
+/** How often it looks whether everything was listed once. */
 const POLL_MS = 50;
-/** The change is on its way here: this is for the one that got lost. */
+/** After a write the watch brings the change and wakes the pod; this is in case it was lost. */
 const ECHO_MS = 1_000;
-/** While a node's object is absent its grace runs out without anything changing. */
+/** The grace of a node whose object is gone runs out without a change that would wake the pod. */
 const GRACE_LOOK_MS = 5_000;
 
 type Waits = Extract<BindDecision, { kind: "waits" }>;
 type Again = Extract<Outcome, { kind: "again" }>;
 
 /**
- * Binds claims to the pods that they are for, as soon as those are scheduled (design 7: Binding), and moves them under
- * invariant 3 alone. Runs on every replica: the leader acts at once, another one steps in after 2 s. Decides from the
+ * Binds claims to the pods that they are for, as soon as those are scheduled, and moves a binding only as
+ * `planBind` allows. Runs on every replica: the leader acts at once, another one steps in after 2 s. Decides from the
  * watches; a binding costs a read of each reservation and one write, and a pod that is bound or waits costs nothing.
  */
 export function startBinder(deps: ControllerDeps): Controller {
@@ -55,7 +54,7 @@ class Binder implements Controller {
   readonly #waiters = new WaitIndex();
   readonly #notices: PodEvents;
   readonly #metrics: BindingMetrics;
-  /** How long bindings have been due, claims are to be settled, and what is in the way of either. */
+  /** How long a binding has been due, a claim has had to be made again or changed, and something has been in the way. */
   readonly #due: StateTimer;
   readonly #unsettled: StateTimer;
   readonly #blocked: StateTimer;
@@ -68,7 +67,7 @@ class Binder implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { watches, cache, leadership, events, metrics } = deps;
+    const { leadership, events, metrics } = deps;
     const { clock, random, log } = deps.context;
     this.#notices = new PodEvents(events, clock, deps.boundEvents === true);
     this.#metrics = new BindingMetrics(clock, metrics);
@@ -78,13 +77,9 @@ class Binder implements Controller {
     const work = (key: string) => this.#work(key);
     const paced = { concurrency: AT_A_TIME, metrics };
     this.#queue = new WorkQueue({ name: "binder", work, clock, random, log, ...paced });
-    this.#unsubscribe = [
-      watches.pods.onChange((key, now, before) => this.#podChanged(key, now, before)),
-      watches.nodes.onChange((name, now, before) => this.#nodeChanged(name, now, before)),
-      cache.onChange("claim", (key, now, before) => this.#claimChanged(key, now?.record, before?.record)),
-      cache.onChange("pool", (_, now, before) => this.#poolChanged(now?.record, before?.record)),
-      leadership.onGain(() => this.#addAll()),
-    ];
+    const add = (podKey: string) => this.#queue.add(podKey);
+    const wakeUps = new WakeUps(deps, { waiters: this.#waiters, left: this.#left, add });
+    this.#unsubscribe = [...wakeUps.follow(), leadership.onGain(() => this.#addAll())];
     this.#ended = this.#run();
   }
 
@@ -108,49 +103,6 @@ class Binder implements Controller {
     for (const [key, pod] of this.#deps.watches.pods.all()) if (!pod.exempt) this.#queue.add(key);
   }
 
-  #podChanged(key: string, now: ObservedPod | undefined, before: ObservedPod | undefined): void {
-    if (now?.exempt !== true) this.#queue.add(key);
-    if (before === undefined || before.exempt) return;
-    const gone = now?.uid !== before.uid;
-    if (!gone && (before.ended || !now.ended)) return;
-    if (this.#deps.leadership.leads() && leftHold(this.#deps.cache, before) !== undefined)
-      this.#left.set(key, before);
-    for (const { key: claim } of this.#deps.cache.claimsOfPod(before.namespace, before.name))
-      this.#wakeWaitersOf(claim);
-  }
-
-  /** Nodes change every few seconds, and hardly ever in this. */
-  #nodeChanged(name: string, now: ObservedNode | undefined, before: ObservedNode | undefined): void {
-    if (!isDeepStrictEqual(now?.labels, before?.labels)) this.#wakeWaiters(({ node }) => node === name);
-    if (now !== undefined && now.fenced === (before?.fenced ?? false)) return;
-    for (const { key } of this.#deps.cache.claimsOnNode(name)) this.#wakeWaitersOf(key);
-  }
-
-  /** Which nodes a pool is for. */
-  #poolChanged(now: PoolRecord | undefined, before: PoolRecord | undefined): void {
-    if (!isDeepStrictEqual(now?.spec.nodeSelector, before?.spec.nodeSelector))
-      this.#wakeWaiters(({ node }) => node !== "");
-  }
-
-  #claimChanged(key: string, now: Claim | undefined, before: Claim | undefined): void {
-    const namespace = (now ?? before)?.namespace ?? "";
-    const names = [now?.binding?.podName ?? "", before?.binding?.podName ?? ""];
-    const pods = [key, ...names.filter((name) => name !== "").map((name) => `${namespace}/${name}`)];
-    for (const pod of pods) if (this.#deps.watches.pods.get(pod)?.exempt === false) this.#queue.add(pod);
-    this.#wakeWaitersOf(key);
-  }
-
-  #wakeWaitersOf(claim: string): void {
-    for (const pod of this.#waiters.of(claim)) this.#queue.add(pod);
-  }
-
-  #wakeWaiters(isMeant: (pod: ObservedPod) => boolean): void {
-    for (const key of this.#waiters.all()) {
-      const pod = this.#deps.watches.pods.get(key);
-      if (pod !== undefined && isMeant(pod)) this.#queue.add(key);
-    }
-  }
-
   async #work(key: string): Promise<Outcome> {
     const [pod, left] = [this.#deps.watches.pods.get(key), this.#left.get(key)];
     const seen = pod ?? left;
@@ -165,7 +117,10 @@ class Binder implements Controller {
     }
   }
 
-  /** Written into the hold, so that every replica knows: the next pod of the set is refused otherwise until the hold's time is over. */
+  /**
+   * Writes the pod that is gone into its hold, for every replica to see. Otherwise the hold would keep the slot from the set's next pod
+   * until its time is over.
+   */
   async #meetLeft(key: string, left: ObservedPod): Promise<void> {
     const { context } = this.#deps;
     const held = leftHold(context.view, left);
@@ -197,14 +152,17 @@ class Binder implements Controller {
     }
   }
 
-  /** Nobody else will make a claim that is gone, or change one to what its next pod was assigned: the pod was admitted already. */
+  /**
+   * The pod was admitted already, so no review makes its claim again or changes it to the addresses that the pod was told: the binder
+   * does.
+   */
   async #wait(key: string, pod: ObservedPod, { refusal, settles }: Waits): Promise<Outcome> {
     const { code, message } = refusal;
     const age = this.#unsettled.ageOf(key, `${pod.uid} ${code} ${message}`);
     const waits = settles ? this.#delayFor(code) - age : undefined;
     const made = waits !== undefined && waits <= 0 ? await recreateClaim(this.#deps, pod) : undefined;
     if (made?.kind === "reserved") return { kind: "again", afterMs: ECHO_MS };
-    const look = this.#awaited(refusal, this.#obstructed(key, pod, made ?? refusal));
+    const look = this.#untilGraceIsOver(refusal, this.#obstructed(key, pod, made ?? refusal));
     return waits === undefined || waits <= 0
       ? look
       : { kind: "again", afterMs: Math.min(waits, look.afterMs) };
@@ -256,8 +214,8 @@ class Binder implements Controller {
   }
 
   /**
-   * Told by the leader alone, if it lasts, whatever the words say of the moment; looked at again when something changes,
-   * and now and then.
+   * Something is in the way. The leader tells it in an event once it has lasted, even if its words have changed meanwhile. The pod is
+   * looked at again when something changes, and after a pause that grows.
    */
   #obstructed(key: string, pod: ObservedPod, blocker: Blocker): Again {
     this.#metrics.blocked(key, blocker.code);
@@ -268,7 +226,7 @@ class Binder implements Controller {
     return { kind: "again", afterMs: this.#blocked.next(key) };
   }
 
-  #awaited({ details }: Refusal, { afterMs }: Again): Again {
+  #untilGraceIsOver({ details }: Refusal, { afterMs }: Again): Again {
     const { node } = details;
     const absent = node !== undefined && this.#deps.watches.nodes.get(node) === undefined;
     return { kind: "again", afterMs: absent ? Math.min(afterMs, GRACE_LOOK_MS) : afterMs };
@@ -290,7 +248,7 @@ class Binder implements Controller {
   }
 }
 
-/** Another replica was faster. */
+/** Then another replica has bound it. */
 function isBoundTo({ binding }: Claim, pod: ObservedPod): boolean {
   return binding?.podUID === pod.uid && binding.node === pod.node;
 }
