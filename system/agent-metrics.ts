@@ -36,7 +36,7 @@ export const AGENT_METRICS = {
   berth_agent_stray_sandboxes: {
     type: "gauge",
     by: "agent",
-    help: "Sandboxes of this node with addresses of a claim that is not bound to their pod: another pod may get these addresses",
+    help: "Sandboxes of this node with addresses of a claim that is not bound to their pod, or of a block that is not the node's: another pod may get these addresses",
     labels: [],
   },
   berth_agent_ranges_in_pools: {

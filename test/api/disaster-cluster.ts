@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { cpSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath, PODS, POOLS } from "../../kube/api/resource.ts";
 import { call } from "../../webhook/testing/api-server.ts";
@@ -10,6 +8,7 @@ import { eventually } from "../support/eventually.ts";
 import { NAMESPACE } from "./agent-cluster.ts";
 import { AgentNode } from "./agent-node.ts";
 import { makeNamespaces } from "./crds.ts";
+import { EtcdSnapshot } from "./etcd-snapshot.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
 import { type Replicas, startReplicas } from "./replicas.ts";
@@ -25,12 +24,14 @@ export class DisasterCluster {
   readonly replicas: Replicas;
   readonly n1: AgentNode;
   readonly n2: AgentNode;
+  readonly snapshot: EtcdSnapshot;
   readonly #api: Connection;
 
   private constructor(plane: OwnControlPlane, replicas: Replicas, nodes: readonly [AgentNode, AgentNode]) {
     this.plane = plane;
     this.replicas = replicas;
     [this.n1, this.n2] = nodes;
+    this.snapshot = new EtcdSnapshot(plane);
     this.#api = plane.connect();
   }
 
@@ -81,19 +82,6 @@ export class DisasterCluster {
     return status === 200 ? (body as { spec: { binding?: Binding } }).spec.binding : undefined;
   }
 
-  /** Keeps what etcd has now. */
-  async snapshot(): Promise<void> {
-    await this.#stopped(() => cpSync(this.#data, this.#snapshot, { recursive: true }));
-  }
-
-  /** Whatever was written since the snapshot never was. */
-  async restore(): Promise<void> {
-    await this.#stopped(() => {
-      rmSync(this.#data, { recursive: true });
-      cpSync(this.#snapshot, this.#data, { recursive: true });
-    });
-  }
-
   /** All metrics of the webhook. */
   async webhookMetrics(): Promise<string> {
     const [replica = assert.fail("there is no replica")] = this.replicas.all;
@@ -115,21 +103,6 @@ export class DisasterCluster {
     await this.n2.remove();
     await this.replicas.close();
     await this.plane.close();
-  }
-
-  get #data(): string {
-    return join(this.plane.folder, "etcd");
-  }
-
-  get #snapshot(): string {
-    return join(this.plane.folder, "etcd-snapshot");
-  }
-
-  async #stopped(work: () => void): Promise<void> {
-    await this.plane.apiServer.stop("SIGKILL");
-    await this.plane.etcd.stop("SIGTERM");
-    work();
-    await this.plane.start();
   }
 }
 

@@ -33,7 +33,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       cluster = await DisasterCluster.open();
       before0 = await cluster.pod("db-0", "10.20.0.50", "n1");
       await cluster.n1.runtime.add(sandbox(before0, "c1"));
-      await cluster.snapshot();
+      await cluster.snapshot.take();
       late = await cluster.pod("late-0", "10.20.0.60", "n1");
       assert.deepEqual(await cluster.n1.runtime.add(sandbox(late, "c2")), ["10.20.0.60/24"]);
       await cluster.n1.runtime.del(sandbox(before0, "c1"));
@@ -41,7 +41,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       moved = await cluster.pod("db-0", "10.20.0.50", "n2");
       assert.deepEqual(await cluster.n2.runtime.add(sandbox(moved, "c3")), ["10.20.0.50/24"]);
       await strays(cluster.n1, 0);
-      await cluster.restore();
+      await cluster.snapshot.restore();
     });
 
     after(() => cluster?.close());

@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { noopLogger } from "../../../../allocator/base/ports.ts";
 import { ManualClock } from "../../../../system/testing/manual-clock.ts";
-import { bindingTo, claimRecord, storedAs, viewOf } from "../../../../test/support/fixtures.ts";
+import {
+  bindingTo,
+  claimRecord,
+  parsed,
+  poolRecord,
+  storedAs,
+  viewOf,
+} from "../../../../test/support/fixtures.ts";
 import { claimResult, NodeBench, podArgs } from "../../testing/node-bench.ts";
 import { PlainView } from "../../testing/plain-view.ts";
 import { StrayDetector } from "./stray-detector.ts";
@@ -19,8 +26,18 @@ function setUp(): void {
     node = await NodeBench.open();
     view = new PlainView(viewOf({}));
     reported = [];
+    const { blockSource } = node;
     strays = new StrayDetector({
-      view,
+      view: {
+        get isSynced() {
+          return view.isSynced;
+        },
+        claim: (key) => view.claim(key),
+        get areBlocksSynced() {
+          return blockSource.isSynced;
+        },
+        blocks: () => blockSource.blocks(),
+      },
       attached: () => node.parts.attachments.attached(),
       clock: new ManualClock(),
       log: {
@@ -80,5 +97,52 @@ describe("a stray sandbox", () => {
     strays.look();
     strays.look();
     assert.deepEqual(reported, []);
+  });
+});
+
+describe("a sandbox with an address of a block", () => {
+  setUp();
+  const CIDR = "10.0.0.4/31";
+  beforeEach(async () => {
+    bound("u1");
+    const pool = parsed(poolRecord("plain", "10.0.0.0/24", { blockSize: { ipv4: 31 } }));
+    node.blockSource.stored.set("plain", pool);
+    node.blockSource.grant("plain", CIDR);
+    await node.hearBlocks();
+    await node.add({ cid: "blocked", ipam: { pools: ["plain"] } });
+  });
+
+  it("is stray once the block is not this node's any more", () => {
+    assert.deepEqual(found(), []);
+    node.blockSource.records.delete(CIDR);
+    assert.deepEqual(found(), ["blocked"]);
+    node.blockSource.grant("plain", "10.0.0.6/31");
+    assert.deepEqual(found(), ["blocked"]);
+    node.blockSource.grant("plain", CIDR, { releasedAt: 1 });
+    assert.deepEqual(found(), ["blocked"], "whoever has it next may give it");
+    node.blockSource.grant("plain", CIDR, { holes: [CIDR] });
+    assert.deepEqual(found(), ["blocked"], "it was reserved meanwhile");
+    node.blockSource.grant("plain", CIDR);
+    assert.deepEqual(found(), []);
+  });
+
+  it("is told of at the second look", () => {
+    node.blockSource.records.delete(CIDR);
+    strays.look();
+    strays.look();
+    const words = "sandbox has addresses that are not bound to its pod; remove it";
+    assert.deepEqual(reported, [[words, "blocked", "10.0.0.4"]]);
+  });
+
+  it("cannot be told before the blocks are loaded", () => {
+    node.blockSource.records.delete(CIDR);
+    node.blockSource.isSynced = false;
+    assert.deepEqual(found(), []);
+  });
+
+  it("is none while it has ended", async () => {
+    node.blockSource.records.delete(CIDR);
+    await node.del({ cid: "blocked", ipam: { pools: ["plain"] } });
+    assert.deepEqual(found(), []);
   });
 });
