@@ -113,7 +113,9 @@ export const GROUPS: readonly Group[] = [
   {
     // they kill, fill and load a machine of their own
     name: "api-alone",
-    files: ["test/api/{bench,chaos,cilium-driver,cluster-bugs-put-in,disaster,scale}.api-test.ts"],
+    files: [
+      "test/api/{bench,chaos,cilium-driver,cluster-bugs-put-in,disaster,disaster-blocks,scale}.api-test.ts",
+    ],
     isolation: "process",
     timeoutMs: 2 * TEN_MINUTES,
   },
