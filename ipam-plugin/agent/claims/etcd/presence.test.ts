@@ -226,6 +226,22 @@ describe("a host's record", () => {
     });
   }
 
+  it("goes through the journal for no ADD as long as the host gives addresses", async () => {
+    const key = new OneKey();
+    const presence = key.presence("j1", "p1");
+    let looks = 0;
+    presence.start(() => {
+      looks++;
+      return [BOX];
+    });
+    await presence.known;
+    await presence.close();
+    const before = looks;
+    await presence.revision();
+    assert.equal(presence.refusal, undefined);
+    assert.equal(looks, before);
+  });
+
   it("looks at the claims once etcd was away, though its record is as it was", async () => {
     const key = new OneKey();
     const presence = key.presence("j1", "p1");

@@ -106,7 +106,8 @@ export class Presence {
     const { node } = this.#options;
     const { fenced, journal = "" } = this.#there?.record ?? {};
     const missing = this.#missing === undefined ? [] : [this.#missing];
-    const using = this.#inUse?.() ?? [];
+    // only there: every ADD asks, and should not go through the journal for it
+    const using = this.#state === "fenced" ? (this.#inUse?.() ?? []) : [];
     switch (this.#state) {
       case "fenced":
         return `host ${node} was fenced at ${new Date(fenced?.at ?? 0).toISOString()} by ${fenced?.by}, so that the addresses of its containers may be others' now${sayFirst(using)}; stop its containers, and it serves again by itself${sayUnseen(using, node)}`;
