@@ -66,6 +66,12 @@ describe("certificates from files", () => {
     return { serving, get };
   }
 
+  /** Lets the watch look once, at least. */
+  async function look(): Promise<void> {
+    clock.advance(5_000);
+    await new Promise((tick) => setTimeout(tick, 5));
+  }
+
   it("are waited for, not ready, while certificate and key do not belong together", async () => {
     const [old, next] = [await leaf(), await leaf()];
     await write("tls.crt", next.cert);
@@ -120,6 +126,31 @@ describe("certificates from files", () => {
     assert.equal(serving.ready().ready, true);
     assert.equal(await get(), "ok", "the old one stays");
     for (const error of errors) assert.doesNotMatch(error, /routines::|error:[0-9A-F]{8}/);
+  });
+
+  it("are waited for while what follows the certificate is half written, and refused when that is so later", async () => {
+    const { cert, key } = await leaf();
+    const { cert: other } = await authority;
+    const certFile = join(folder, "tls.crt");
+    const half = cert + other.slice(0, other.length / 2);
+    const broken = `certificate 2 of 2 in ${certFile} cannot be read: it breaks off before its line -----END CERTIFICATE-----`;
+    await write("tls.crt", half);
+    await write("tls.key", key);
+    const { serving, get } = await serve();
+    assert.deepEqual(serving.ready(), {
+      ready: false,
+      reason: `the certificate in ${folder} cannot be used: ${broken}; ${NEXT}`,
+    });
+    await look();
+    await look();
+    assert.deepEqual(lines, ["certificate files hold no pair; waiting for one"], "nothing changed");
+    await write("tls.crt", cert + other);
+    while (!serving.ready().ready) await look();
+    await write("tls.crt", half);
+    while (errors.length < 2) await look();
+    assert.deepEqual(errors, [broken, broken]);
+    assert.equal(serving.ready().ready, true);
+    assert.equal(await get(), "ok", "the old one stays");
   });
 
   it("are waited for, not ready, when they have expired", async () => {

@@ -16,7 +16,7 @@ import {
   watchCertificateFiles,
 } from "./certificates/file-watch.ts";
 import { issueAuthority, issueServingCertificate, type ServerNames } from "./certificates/issue.ts";
-import { type CertificatePair, readPair, readServingPair } from "./certificates/pair.ts";
+import { type CertificatePair, readServingPair, readWholePair } from "./certificates/pair.ts";
 import { namesOf } from "./certificates/terms.ts";
 import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
@@ -75,7 +75,7 @@ async function openFiles({
 }: ServingOptions): Promise<Omit<InitialCertificates, "clientAuthority">> {
   const pair = await readPairIn(certificates);
   try {
-    readPair(pair, filesIn(certificates));
+    readWholePair(pair, filesIn(certificates));
     return { certificate: pair };
   } catch (error) {
     log.warn("certificate files hold no pair; waiting for one", { path: certificates, error });
@@ -170,7 +170,7 @@ function followFiles(
     serving: unfit?.pair ?? certificate,
     reload: (pair) => {
       try {
-        readPair(pair, files); // says which of the two it is
+        readWholePair(pair, files); // says which of the two it is
         server.reload(pair);
       } catch (error) {
         why = whyUnfit(certificates, error);

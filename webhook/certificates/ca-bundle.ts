@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { X509Certificate } from "node:crypto";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { type CertificatePair, readCertificate, readPair } from "./pair.ts";
+import { type CertificatePair, certificatesIn, readCertificate, readPair } from "./pair.ts";
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 /** Also as OpenSSL writes some, and takes them. */
-const BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g;
 const END = /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g;
 
 /** Every authority in the text, in order and once, whatever else stands there: it was written by somebody. */
@@ -23,14 +22,14 @@ export function parseBundle(text: string): X509Certificate[] {
  * @throws BerthError CERTIFICATE_INVALID, which says which of them cannot be used
  */
 export function readAuthorities(text: string): X509Certificate[] {
-  const starts = [...text.matchAll(BEGIN)].map(({ index }) => index);
-  const [ends, count] = [[...text.matchAll(END)].length, starts.length];
+  const parts = certificatesIn(text);
+  const [ends, count] = [[...text.matchAll(END)].length, parts.length];
   if (count !== ends || count === 0) {
     const found = `it has the beginnings of ${count} and the ends of ${ends}`;
     throw new BerthError("CERTIFICATE_INVALID", `the certificates cannot be read: ${found}`);
   }
-  return starts.map((start, n) => {
-    const certificate = readCertificate(text.slice(start, starts[n + 1]), `certificate ${n + 1} of ${count}`);
+  return parts.map((part, n) => {
+    const certificate = readCertificate(part, `certificate ${n + 1} of ${count}`);
     if (certificate.ca || isOwnIssuer(certificate)) return certificate;
     throw new BerthError(
       "CERTIFICATE_INVALID",

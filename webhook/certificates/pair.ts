@@ -21,6 +21,14 @@ export function readCertificate(pem: string, what = "the certificate"): X509Cert
   }
 }
 
+const BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g;
+
+/** Each certificate of the text, from its first line to that of the next one. */
+export function certificatesIn(pem: string): readonly string[] {
+  const starts = [...pem.matchAll(BEGIN)].map(({ index }) => index);
+  return starts.map((start, n) => pem.slice(start, starts[n + 1]));
+}
+
 /** What the two are called where they are files. */
 interface PairNames {
   readonly cert: string;
@@ -50,11 +58,23 @@ export function readPair({ cert, key }: CertificatePair, files?: PairNames): X50
 }
 
 /**
- * As `readPair`, for now.
+ * As `readPair`, with whatever follows the certificate: OpenSSL serves none of a chain in which it cannot read one, as where that is half
+ * written.
+ */
+export function readWholePair(pair: CertificatePair, files?: PairNames): X509Certificate {
+  const first = readPair(pair, files);
+  const all = certificatesIn(pair.cert);
+  const where = files === undefined ? "" : ` in ${files.cert}`;
+  for (const [n, one] of all.entries()) readCertificate(one, `certificate ${n + 1} of ${all.length}${where}`);
+  return first;
+}
+
+/**
+ * As `readWholePair`, for now.
  * @throws BerthError CERTIFICATE_INVALID when the certificate has expired, too; `now` in milliseconds since 1970
  */
 export function readServingPair(pair: CertificatePair, now: number): X509Certificate {
-  const certificate = readPair(pair);
+  const certificate = readWholePair(pair);
   if (certificate.validToDate.getTime() > now) return certificate;
   throw invalid(`the certificate expired on ${certificate.validToDate.toISOString()}; renew it`);
 }
