@@ -128,7 +128,12 @@ describe("ensureCertificates", () => {
     {
       name: "without its key",
       spoil: () => rm(join(folder, "ca.key")),
-      why: /^the private key cannot be read: /,
+      why: /^\/.*\/ca\.key is missing;/,
+    },
+    {
+      name: "with an empty key",
+      spoil: () => writeFile(join(folder, "ca.key"), ""),
+      why: /^the private key cannot be read: it is empty;/,
     },
     {
       name: "with another key",

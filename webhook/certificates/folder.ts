@@ -70,12 +70,14 @@ async function ensureAuthority(files: PairFiles, clock: Pick<Clock, "now">): Pro
   const cert = await readText(files.cert);
   // the key is written first: without a certificate nobody has trusted it yet
   if (cert === undefined) return await keep(files, await issueAuthority(clock));
-  const found = { cert, key: (await readText(files.key)) ?? "" };
-  const { validToDate } = ofUse(files, () => readCertificate(found.cert));
+  const key = await readText(files.key);
+  const { validToDate } = ofUse(files, () => readCertificate(cert));
   // whatever its key is: after a crash between the two writes it is that of the next one already
   if (validToDate.getTime() < clock.now() + LEAF_LIFE_MS) {
     return await keep(files, await issueAuthority(clock));
   }
+  if (key === undefined) throw notOfUse(files, `${files.key} is missing`);
+  const found = { cert, key };
   ofUse(files, () => readPair(found));
   await closeToOthers(files.key);
   return found;
@@ -85,10 +87,14 @@ function ofUse(files: PairFiles, read: () => X509Certificate): X509Certificate {
   try {
     return read();
   } catch (error) {
-    const remedy = `put back what belongs together, or delete ${files.cert} to make a new authority`;
-    const message = `${files.cert} and ${files.key} cannot be used: ${messageOf(error)}; ${remedy}`;
-    throw new BerthError("CERTIFICATE_INVALID", message, { cause: error });
+    throw notOfUse(files, messageOf(error), error);
   }
+}
+
+function notOfUse(files: PairFiles, why: string, cause?: unknown): BerthError {
+  const remedy = `put back what belongs together, or delete ${files.cert} to make a new authority`;
+  const message = `${files.cert} and ${files.key} cannot be used: ${why}; ${remedy}`;
+  return new BerthError("CERTIFICATE_INVALID", message, { cause });
 }
 
 interface Wanted {
