@@ -116,6 +116,10 @@ describe("certificates from files", () => {
     await unfit(`${certFile} cannot be read: it breaks off before its line -----END CERTIFICATE-----`);
     await write("tls.crt", cert);
     await unfit(`${keyFile} cannot be read: it is empty`);
+    await rm(keyFile);
+    await unfit(`ENOENT: no such file or directory, open '${keyFile}'`);
+    await write("tls.key", "");
+    await unfit(`${keyFile} cannot be read: it is empty`);
     await write("tls.key", key.slice(0, key.length / 2));
     await unfit(`${keyFile} cannot be read: it breaks off before its line -----END PRIVATE KEY-----`);
     await write("tls.key", key);

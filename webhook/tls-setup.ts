@@ -16,7 +16,7 @@ import {
   watchCertificateFiles,
 } from "./certificates/file-watch.ts";
 import { issueAuthority, issueServingCertificate, type ServerNames } from "./certificates/issue.ts";
-import { type CertificatePair, readServingPair, readWholePair } from "./certificates/pair.ts";
+import { type CertificatePair, isServable, readServingPair, readWholePair } from "./certificates/pair.ts";
 import { namesOf } from "./certificates/terms.ts";
 import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";
@@ -165,6 +165,7 @@ function followFiles(
   const files = filesIn(certificates);
   let serving = unfit === undefined ? certificate : undefined;
   let why = unfit?.why ?? "";
+  let unread: string | undefined;
   const watch = watchCertificateFiles({
     files,
     serving: unfit?.pair ?? certificate,
@@ -179,24 +180,18 @@ function followFiles(
       serving = pair;
     },
     isDue: (pair) => serving === undefined && isServable(pair, clock.now()),
+    unread: (error) => {
+      unread = error === undefined ? undefined : whyUnfit(certificates, error);
+    },
     ...{ clock, log },
   });
   closers.push(() => watch.close());
   return {
     address: server.address,
-    ready: () => (serving === undefined ? { ready: false, reason: why } : READY),
+    ready: () => (serving === undefined ? { ready: false, reason: unread ?? why } : READY),
     certificates: (): Readonly<Record<string, string>> =>
       serving === undefined ? {} : { serving: serving.cert },
   };
-}
-
-function isServable(pair: CertificatePair, now: number): boolean {
-  try {
-    readServingPair(pair, now);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const READY: Readiness = { ready: true, reason: "" };

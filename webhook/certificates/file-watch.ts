@@ -12,6 +12,8 @@ interface CertificateWatchOptions {
   readonly reload: (certificate: CertificatePair) => void;
   /** Whether what did not change is to be reloaded all the same, because it can be used by now; absent: never. */
   readonly isDue?: (certificate: CertificatePair) => boolean;
+  /** Told once that the files cannot be read, and, without an error, that they can again. */
+  readonly unread?: (error?: unknown) => void;
   readonly clock: Clock;
   readonly log: Logger;
   readonly everyMs?: number;
@@ -38,14 +40,17 @@ export async function readCertificateFiles(
  * certificate beside the old key while the two are being written, is tried again once the files change again.
  */
 export function watchCertificateFiles(options: CertificateWatchOptions): CertificateWatch {
-  const { files, serving, reload, isDue = () => false, clock, log, everyMs } = options;
+  const { files, serving, reload, isDue = () => false, unread, clock, log, everyMs } = options;
   return watch({
     read: () => readCertificateFiles(files),
     seen: serving,
     isSame: (found, seen) => found.cert === seen.cert && found.key === seen.key && !isDue(found),
     apply: reload,
-    unreadable: (error) =>
-      log.warn("certificate files cannot be read; the certificate stays", { files, error }),
+    unreadable: (error) => {
+      unread?.(error);
+      log.warn("certificate files cannot be read; the certificate stays", { files, error });
+    },
+    readable: () => unread?.(),
     applied: () => log.info("certificate reloaded", { files }),
     refused: (error) =>
       log.error("new certificate files are refused; the certificate stays", { files, error }),
@@ -86,6 +91,8 @@ interface Watched<T> {
   readonly isSame: (a: T, b: T) => boolean;
   readonly apply: (found: T) => void;
   readonly unreadable: (error: unknown) => void;
+  /** They can be again. */
+  readonly readable?: () => void;
   readonly applied: () => void;
   readonly refused: (error: unknown) => void;
   readonly clock: Clock;
@@ -111,6 +118,7 @@ async function follow<T>(watched: Watched<T>, signal: AbortSignal): Promise<void
     if (signal.aborted) return;
     try {
       const found = await watched.read();
+      if (!readable) watched.readable?.();
       readable = true;
       if (watched.isSame(found, seen)) continue;
       seen = found;

@@ -79,6 +79,15 @@ export function readServingPair(pair: CertificatePair, now: number): X509Certifi
   throw invalid(`the certificate expired on ${certificate.validToDate.toISOString()}; renew it`);
 }
 
+export function isServable(pair: CertificatePair, now: number): boolean {
+  try {
+    readServingPair(pair, now);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Whether two thirds of the certificate's life are over. @throws BerthError CERTIFICATE_INVALID */
 export function needsRenewal(cert: string, now: number): boolean {
   const { validFromDate, validToDate } = readCertificate(cert);
