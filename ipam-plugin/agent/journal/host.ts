@@ -32,7 +32,7 @@ export const linuxHost: Host = {
     if (seen === "hidden") return "unknown";
     const isThere = seen !== "absent";
     if (isThere && !isAnother(identityIn(seen), was)) return "present";
-    if (isOfProcess(path) || isOfProcess(targetOf(path))) return "unknown";
+    if (processIn(path) !== undefined) return "unknown";
     if (isThere) return "gone";
     return (await identityOf(dirname(path))) === undefined ? "unknown" : "gone";
   },
@@ -45,6 +45,13 @@ export const linuxHost: Host = {
 /** Such a path goes with its process, while others may be in the namespace; and may be another one's by now. */
 export function isOfProcess(path: string): boolean {
   return path.startsWith("/proc/");
+}
+
+/** The path by which a process names what is there: the path itself, or where it is a link to; undefined: it has a name of its own. */
+export function processIn(path: string): string | undefined {
+  if (isOfProcess(path)) return path;
+  const target = targetOf(path);
+  return isOfProcess(target) ? target : undefined;
 }
 
 /** Where a link leads; empty for what is none. */

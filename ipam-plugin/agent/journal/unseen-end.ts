@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isOfProcess } from "./host.ts";
+import { processIn } from "./host.ts";
 
 /**
  * Why its host does not see that a container has ended which no DEL came for, in words; undefined: it does. `netns`: the path of its network
@@ -7,7 +7,8 @@ import { isOfProcess } from "./host.ts";
  */
 export function unseenEnd(netns: string | undefined): string | undefined {
   if (netns === undefined) return "nothing was to be seen of its network namespace";
-  return isOfProcess(netns) ? `a process named its network namespace: ${netns}` : undefined;
+  const named = processIn(netns);
+  return named === undefined ? undefined : `a process named its network namespace: ${named}`;
 }
 
 /** What a person does who knows that such a container has ended. */

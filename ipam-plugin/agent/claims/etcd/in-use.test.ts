@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
 import { BerthError } from "../../../../allocator/base/errors.ts";
 import {
   addr,
@@ -56,6 +59,11 @@ describe("isKept", () => {
 });
 
 describe("inUseOf", () => {
+  const folder = mkdtempSync(join(tmpdir(), "berth-netns-"));
+  const link = join(folder, "box");
+  symlinkSync("/proc/17/ns/net", link); // whether that process is there does not matter
+  after(() => rmSync(folder, { recursive: true }));
+
   const attached = attachment("box", { claim: "shop/mysql-0" });
 
   for (const [what, netns, netnsSeen, unseen] of [
@@ -63,6 +71,12 @@ describe("inUseOf", () => {
     [
       "of one that a process names",
       "/proc/17/ns/net",
+      "4:17",
+      /^a process named its network namespace: \/proc\/17\/ns\/net$/,
+    ],
+    [
+      "of one whose name is a link to what a process names",
+      link,
       "4:17",
       /^a process named its network namespace: \/proc\/17\/ns\/net$/,
     ],
@@ -75,8 +89,8 @@ describe("inUseOf", () => {
   ] as const) {
     it(`says whether the host sees the end ${what}`, () => {
       const [use] = inUseOf({ ...attached, netns, netnsSeen });
-      if (unseen === undefined) assert.equal(use?.unseen, undefined);
-      else assert.match(use?.unseen ?? "", unseen);
+      if (unseen === undefined) assert.equal(use?.unseen?.(), undefined);
+      else assert.match(use?.unseen?.() ?? "", unseen);
     });
   }
 });

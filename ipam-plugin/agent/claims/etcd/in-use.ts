@@ -16,8 +16,8 @@ export interface InUse {
   readonly interface: string;
   readonly network: string;
   readonly addresses: readonly Address[];
-  /** Why its host does not see when it ends without a DEL, in words; absent: it does. */
-  readonly unseen?: string;
+  /** Why its host does not see when it ends without a DEL, in words; undefined: it does. */
+  readonly unseen?: () => string | undefined;
 }
 
 /** None for one whose addresses are of no claim. */
@@ -25,13 +25,8 @@ export function inUseOf(attachment: Attachment): readonly InUse[] {
   const { claim, containerID, interface: name, scope, result, netns, netnsSeen } = attachment;
   if (claim === undefined) return [];
   const addresses = result.addresses.map(({ address }) => address);
-  const unseen = unseenEnd(netnsSeen === false ? undefined : netns);
-  return [
-    {
-      ...{ claim, containerID, interface: name, network: scope.network, addresses },
-      ...(unseen !== undefined && { unseen }),
-    },
-  ];
+  const unseen = () => unseenEnd(netnsSeen === false ? undefined : netns); // looks at a file
+  return [{ claim, containerID, interface: name, network: scope.network, addresses, unseen }];
 }
 
 /** "container 3f0d9b6e1c5a (eth0) of network lan has 10.10.20.50 by claim default/c-3f0d9b6e1c5a-eth0-91c2" */
@@ -41,9 +36,12 @@ export function describeUse({ containerID, interface: name, network, addresses, 
 
 /** What is to be done beside stopping the containers; empty: nothing, their host sees that they end. */
 export function sayUnseen(uses: readonly InUse[], node: string): string {
-  const use = uses.find(({ unseen }) => unseen !== undefined);
-  if (use?.unseen === undefined) return "";
-  return `; that container ${use.containerID} has ended this host does not see (${use.unseen}): once it has, ${tellOfEnd(node)}`;
+  for (const { containerID, unseen } of uses) {
+    const why = unseen?.();
+    if (why !== undefined)
+      return `; that container ${containerID} has ended this host does not see (${why}): once it has, ${tellOfEnd(node)}`;
+  }
+  return "";
 }
 
 export function isSameUse(one: InUse, other: InUse): boolean {

@@ -217,7 +217,7 @@ describe("a host's record", () => {
       await key.presence("j1", "p0").beat();
       setUp(key);
       const next = key.presence("j1", "p1");
-      next.start(() => [{ ...BOX, unseen: "a process named its network namespace: /proc/17/ns/net" }]);
+      next.start(() => [{ ...BOX, unseen: () => "a process named its network namespace: /proc/17/ns/net" }]);
       await next.close();
       assert.match(
         next.refusal ?? "",
