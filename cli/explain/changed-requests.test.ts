@@ -72,6 +72,18 @@ describe("a pod whose request was changed after its review", () => {
     );
   });
 
+  it("is not told to be deleted where it is already", async (t) => {
+    const waits = asking({ "berth.dev/ips": "10.20.0.99" });
+    const going = { ...(waits["metadata"] as Json), deletionTimestamp: "2026-01-01T00:00:00Z" };
+    const [found, text] = await saidOf(t, { ...waits, metadata: going });
+    assert.equal(found, "");
+    assert.match(
+      text,
+      /^pod\/shop\/web is being deleted, and Berth does not bind it to its claim any more\n/,
+    );
+    assert.doesNotMatch(text, /kubectl delete|within seconds/);
+  });
+
   for (const [what, object, kept] of [
     ["asks for what it was assigned", asking({ "berth.dev/ips": "10.20.0.70" }), claim],
     ["may have any", asking({ "berth.dev/ips": "10.20.0.99", "berth.dev/fallback": "any" }), claim],

@@ -41,14 +41,20 @@ export function diagnosePod(pod: KubeObject, facts: PodFacts): Diagnosis {
   if (isRefusal(plan)) return { words: `waits: ${plan.message}`, stuck: true, next: adviceFor(plan, facts) };
   const lost = lostOf(facts);
   if (lost !== undefined) return lost;
-  const { otherwise, changed } = facts;
-  if (plan.kind === "bind" && changed !== undefined)
-    return { words: `waits: ${changed.message}`, stuck: true, next: adviceOnChange(pod.metadata) };
-  if (plan.kind === "bind" && otherwise !== undefined)
-    return { words: `waits: ${otherwise.message}`, stuck: true, next: [] };
+  const kept = plan.kind === "bind" ? keptFromBinding(pod, facts) : undefined;
+  if (kept !== undefined) return kept;
   if (pod.spec.text("nodeName") === "" && facts.place === "cluster") return unscheduled(pod, facts);
   if (plan.kind === "bind") return unbound(pod.metadata.name, facts);
   return bound(pod, claim.record, facts);
+}
+
+/** Why the binder leaves it alone, which its claim would be free for; undefined: it does not. */
+function keptFromBinding(pod: KubeObject, { place, changed, otherwise }: PodFacts): Diagnosis | undefined {
+  if (place === "cluster" && isDeleting(pod))
+    return ok("is being deleted, and Berth does not bind it to its claim any more");
+  if (changed !== undefined)
+    return { words: `waits: ${changed.message}`, stuck: true, next: adviceOnChange(pod.metadata) };
+  return otherwise && { words: `waits: ${otherwise.message}`, stuck: true, next: [] };
 }
 
 /** A claim may go while its pod is up: somebody fenced the node, or released it by force. Other networks' addresses are not its. */
