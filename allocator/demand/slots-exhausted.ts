@@ -9,12 +9,14 @@ export function slotsExhausted(
   slots: readonly AllocationRequest[],
   met: ReadonlyMap<AllocationRequest, Refusal>,
 ): Refusal {
-  const refusals = slots.flatMap((slot) => met.get(slot) ?? []);
+  const { fit = [], unfit = [] } = Object.groupBy(slots, (slot) => (slot.unfit ? "unfit" : "fit"));
+  const refusals = [...fit, ...unfit].flatMap((slot) => met.get(slot) ?? []); // who has the one that it could have is named first
   const only = slots[0]?.identity.slot === undefined ? refusals[0] : undefined;
   if (only !== undefined) return only;
   const rest: string[] = [];
   if (refusals.length > MOST_NAMED) rest.push(`and ${refusals.length - MOST_NAMED} more`);
-  if (!refusals.every(isForOthers)) rest.push("add entries for replicas and maxSurge, or lower them");
+  const isTooShort = unfit.length === 0 && !refusals.every(isForOthers); // a further entry would have another MAC address, too
+  if (isTooShort) rest.push("add entries for replicas and maxSurge, or lower them");
   const state = refusals.some(isForOthers) ? NONE_FREE : ALL_IN_USE;
   const what = slots.length === 1 ? state.one : state.many(slots.length);
   const joined = (named: readonly Refusal[]) => {

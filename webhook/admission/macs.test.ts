@@ -295,4 +295,22 @@ describe("a list whose pods' networks say a MAC address", () => {
       );
     assert.deepEqual(await reported(world), ["10.20.0.8@net1", "fe80::ff:fe00:51@mac-net1"]);
   });
+
+  it("is told who has the one entry with it, however many others there are", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...admission } = world.admission;
+    const long = {
+      "berth.dev/ips": "10.20.0.1-10.20.0.9@net1",
+      "berth.dev/mac": "02:00:00:00:00:49-02:00:00:00:00:51@net1",
+    };
+    const object = deploymentPod("web", { annotations: { ...long, ...lan(OURS) } });
+    const ask = async () => await mutatePods(admission)(review(object, "CREATE"), NEVER);
+    const first = await ask();
+    assert.equal(first.allowed, true, first.status?.message);
+    await world.settle();
+    assert.match(
+      deniedAs(await ask()),
+      /^SET_EXHAUSTED: none of the 9 entries of the set can be used: 10\.20\.0\.9,[^;]* \(web-slot-8\) is bound to a pod [^;]*; the pod's networks say [^;]*; take one of the two out; and 5 more$/,
+    );
+  });
 });
