@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isDeepStrictEqual } from "node:util";
-import { isRefusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
 import { type Labels, noopLogger } from "../../allocator/base/ports.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
 import type { Context } from "../../allocator/cache/context.ts";
-import { describeKept } from "../../allocator/demand/allocation-dry-run.ts";
+import { type DryRunResult, describeKept } from "../../allocator/demand/allocation-dry-run.ts";
 import {
   type AllocationInput,
   requestFor,
@@ -20,6 +20,7 @@ import {
   readPod,
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
+import { macObjection, withMacsSaid } from "../../allocator/demand/said-macs.ts";
 import { dryRunSlot } from "../../allocator/demand/slots.ts";
 import {
   ordinalRequests,
@@ -34,6 +35,7 @@ import type { AllocationRequest } from "../../allocator/lifecycle/allocation-req
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { strangeMac } from "../../allocator/manifest/mac-annotations.ts";
 import { type Request, requestsAddress } from "../../allocator/model/address-request.ts";
 import { claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState, NamespaceState } from "../../allocator/model/cluster-state.ts";
@@ -151,12 +153,16 @@ export class ManifestDryRun {
       return nothing(subject, await this.#dynamic(pod.metadata));
     }
     if (isRefusal(resolved)) return { subject, outcome: resolved, request };
-    const { kind, requests } = resolved;
+    const { annotations } = pod.metadata;
+    const strange = strangeMac(annotations, request.interfaces);
+    if (strange !== undefined) return { subject, outcome: strange, request };
+    const { kind, requests } = withMacsSaid(annotations, resolved);
+    const objection = (would: DryRunResult) => macObjection(annotations, would);
     const outcome =
       kind === "own"
-        ? await this.#planned.predict(requests[0])
+        ? await this.#planned.predict(requests[0], objection)
         : await dryRunSlot(this.#context, this.#inventory, requests);
-    return { subject, outcome, request };
+    return { subject, outcome: isRefusal(outcome) ? outcome : (objection(outcome) ?? outcome), request };
   }
 
   async #ofWorkload(object: KubeObject): Promise<readonly DryRunner[]> {
@@ -173,12 +179,18 @@ export class ManifestDryRun {
       const [labels, annotations] = [templateLabels(object), templateAnnotations(object)];
       return [nothing(`${subject}, each pod`, await this.#dynamic({ namespace, labels, annotations }))];
     }
+    const annotations = templateAnnotations(object);
+    const strange = strangeMac(annotations, request.interfaces);
+    if (strange !== undefined) return [{ subject: `${subject}, each pod`, outcome: strange, request }];
     if (object.kind !== "StatefulSet") return await this.#ofSet(object, subject, template);
+    const objection = (would: DryRunResult) => macObjection(annotations, would);
     const results: DryRunner[] = [];
     const ordinals = [...ordinalRequests(object, template)];
     const claims = keysOf(ordinals.flatMap(({ allocation }) => (isRefusal(allocation) ? [] : allocation)));
     for (const { name, allocation } of ordinals) {
-      const outcome = isRefusal(allocation) ? allocation : await this.#foretell(allocation, claims);
+      const outcome = isRefusal(allocation)
+        ? allocation
+        : await this.#foretell(allocation, claims, objection);
       const kept = "keeps" in outcome ? describeKept(name, outcome) : undefined;
       const subject = `pod/${namespace}/${name}`;
       results.push({ subject, outcome, request, ...(kept === undefined ? {} : { kept }) });
@@ -222,8 +234,12 @@ export class ManifestDryRun {
   }
 
   /** For one pod of a workload, whose allocations are of the claims `own`. */
-  async #foretell(allocation: AllocationRequest, own: ReadonlySet<string>): Promise<DryRunner["outcome"]> {
-    const would = await this.#planned.predict(allocation);
+  async #foretell(
+    allocation: AllocationRequest,
+    own: ReadonlySet<string>,
+    objection?: (would: DryRunResult) => Refusal | undefined,
+  ): Promise<DryRunner["outcome"]> {
+    const would = await this.#planned.predict(allocation, objection);
     if (!isRefusal(would) || would.code !== "CLAIM_CHANGED") return would;
     // The rules of admission take longer to load than the rest of berthctl takes to run.
     const { heldElsewhere } = await import("../../webhook/admission/entry-exchange.ts");

@@ -16,11 +16,15 @@ export class PlannedAddresses {
     this.#context = context;
   }
 
-  async predict(allocation: AllocationRequest): Promise<DryRunResult | Refusal> {
+  /** `objection` is why the pod would be refused with what it would get. */
+  async predict(
+    allocation: AllocationRequest,
+    objection: (would: DryRunResult) => Refusal | undefined = () => undefined,
+  ): Promise<DryRunResult | Refusal> {
     const key = claimKey(allocation.key);
     const would = await dryRun(this.#context, allocation);
     if (isRefusal(would)) return would;
-    const refusal = this.#disputed(key, would);
+    const refusal = objection(would) ?? this.#disputed(key, would);
     if (refusal !== undefined) return refusal;
     for (const { address, pool } of would.addresses) {
       this.#planned.set(address, key);

@@ -11,6 +11,7 @@ import {
   readPod,
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
+import { withMacsSaid } from "../../allocator/demand/said-macs.ts";
 import { allocateSlot, giveHoldBack } from "../../allocator/demand/slots.ts";
 import { cappedTtl, fallenBack, idleFallback, notKept } from "../../allocator/demand/unkept-requests.ts";
 import type { Address } from "../../allocator/ip/address.ts";
@@ -59,7 +60,6 @@ import { warningsOfNodes } from "./nodeless-pools.ts";
 import { unknownOwner } from "./owner-check.ts";
 import { answer, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
-import { withMacsSaid } from "./said-macs.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
 import { unknownIn } from "./unknown-keys.ts";
@@ -140,7 +140,11 @@ async function decide(
   if (closed !== undefined) return denied(request.uid, closed);
   const admitted = {
     pod,
-    podAllocation: await withPermittedPools(admission, pod, withMacsSaid(pod, podAllocation)),
+    podAllocation: await withPermittedPools(
+      admission,
+      pod,
+      withMacsSaid(pod.metadata.annotations, podAllocation),
+    ),
     warnings: [...requestWarnings(admission, own, input.podIdentity), ...judged],
     signal,
   };
