@@ -52,4 +52,25 @@ describe("records that say nothing", () => {
     assert.deepEqual([await found(), reads], [[], 1]);
     await rm(folder, { recursive: true });
   });
+
+  it("are not looked for in a file once more that could be read, by however many looks at once", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "berth-unread-"));
+    const both = Promise.withResolvers<string>();
+    let looks = 0;
+    const read = async () => {
+      if (++looks === 3) both.resolve("");
+      return looks === 1 ? "" : await both.promise;
+    };
+    const unread = unreadRecordsIn([folder], { read });
+    const write = async (text: string) => {
+      await writeFile(join(folder, "net-a-eth0"), text);
+      await utimes(join(folder, "net-a-eth0"), BOOTED_AT, BOOTED_AT);
+    };
+    await write("{}");
+    assert.deepEqual(await unread(() => false), []);
+    await write("{"); // whoever reads it again sees that
+    const found = await Promise.all([unread(() => false), unread(() => false)]);
+    assert.deepEqual(found, [[], []]);
+    await rm(folder, { recursive: true });
+  });
 });

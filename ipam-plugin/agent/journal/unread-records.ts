@@ -32,15 +32,17 @@ export function unreadRecordsIn(folders: readonly string[], host: Pick<Host, "re
       .filter((one) => one.interface !== "lo" && !isKnown(one));
     if (others.length === 0) return [];
     const bootedAt = await bootTime(host);
-    const [before, unread]: [typeof readable, UnreadRecord[]] = [readable, []];
-    readable = new Map();
+    const before = readable;
+    const after = new Map<string, number>(); // not seen by others before it is whole: many look at once
+    const unread: UnreadRecord[] = [];
     for (const record of others) {
       const written = (await stat(record.path).catch(noneIfAbsent(undefined)))?.mtimeMs ?? 0;
       if (written < bootedAt) continue;
       const { path } = record;
-      if (before.get(path) === written || (await isReadable(path))) readable.set(path, written);
+      if (before.get(path) === written || (await isReadable(path))) after.set(path, written);
       else unread.push(record);
     }
+    readable = after;
     return unread.filter((record) => !isKnown(record));
   };
 }
