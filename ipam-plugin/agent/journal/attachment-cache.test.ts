@@ -69,6 +69,30 @@ describe("attachments", () => {
     );
   });
 
+  it("are known by their container and interface in any network until they are forgotten, and none is looked at for that", async () => {
+    const attachments = new AttachmentCache(open());
+    const [a, b] = [detached(attachment("a"), AT), attachment("b")];
+    const elsewhere = { ...a, scope: { ...a.scope, network: "other" } };
+    let looks = 0;
+    const lookedAt = () => {
+      looks++;
+      return "b";
+    };
+    const counted = Object.defineProperty({ ...b }, "containerID", { get: lookedAt });
+    await attachments.commit({ put: [a, elsewhere, counted] });
+    const known = () =>
+      ["a eth0", "a net1", "b eth0", "c eth0"].filter((one) => {
+        const [containerID = "", name = ""] = one.split(" ");
+        return attachments.knows({ containerID, interface: name });
+      });
+    looks = 0;
+    assert.deepEqual([known(), looks], [["a eth0", "b eth0"], 0]);
+    await attachments.commit({ reported: [a], forgotten: [a] });
+    assert.deepEqual(known(), ["a eth0", "b eth0"], "in the other network");
+    await attachments.commit({ reported: [elsewhere], forgotten: [elsewhere] });
+    assert.deepEqual(known(), ["b eth0"]);
+  });
+
   it("let those go on who wait for a detachment", async () => {
     const attachments = new AttachmentCache(open());
     const one = attachment("a");

@@ -15,6 +15,7 @@ export class AttachmentCache {
   readonly #byPlace = new Map<string, Attachment>(); // id of the place -> attachment or tombstone
   readonly #byClaim = new Map<string, Set<string>>(); // claim -> ids of attached places
   readonly #byPod = new Map<string, Set<string>>(); // UID of the pod -> ids of places, with tombstones
+  readonly #byInterface = new Map<string, Set<string>>(); // container and interface -> ids of places in any network, with tombstones
   readonly #byPoolAddress = new Map<Address, Set<string>>(); // address of a pool -> ids of attached places
   readonly #pending = new Set<string>(); // ids of places whose detachment has yet to be told
   readonly #spaces = new Map<string, AddressSet>(); // id of the scope -> addresses taken in it
@@ -57,10 +58,8 @@ export class AttachmentCache {
   }
 
   /** Whether there is anything, be it a tombstone, of that interface of that container, in any network. */
-  knows({ containerID, interface: name }: Pick<AttachmentId, "containerID" | "interface">): boolean {
-    for (const known of this.#byPlace.values())
-      if (known.containerID === containerID && known.interface === name) return true;
-    return false;
+  knows(one: Pick<AttachmentId, "containerID" | "interface">): boolean {
+    return this.#byInterface.has(interfaceKey(one));
   }
 
   /** Ids of the places, in any network, that have the address from a claim or a block. */
@@ -127,6 +126,7 @@ export class AttachmentCache {
     this.#byPlace.set(id, attachment);
     if (before?.pod?.uid !== attachment.pod?.uid) remove(this.#byPod, before?.pod?.uid, id);
     add(this.#byPod, attachment.pod?.uid, id);
+    add(this.#byInterface, interfaceKey(attachment), id);
     if (attachment.state === "attached") {
       this.#index(id, attachment);
     } else {
@@ -172,7 +172,15 @@ export class AttachmentCache {
     const id = attachmentKey(place);
     this.#byPlace.delete(id);
     remove(this.#byPod, current.pod?.uid, id);
+    remove(this.#byInterface, interfaceKey(current), id);
   }
+}
+
+function interfaceKey({
+  containerID,
+  interface: name,
+}: Pick<AttachmentId, "containerID" | "interface">): string {
+  return `${containerID}\0${name}`;
 }
 
 function add<K>(index: Map<K, Set<string>>, key: K | undefined, id: string): void {
