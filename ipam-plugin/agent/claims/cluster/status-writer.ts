@@ -34,6 +34,7 @@ export class StatusWriter {
   readonly #options: StatusWriterOptions;
   readonly #released = new Map<string, string>(); // claim -> UID of the pod that it was, or may have been, released by
   readonly #written = new Map<string, Written>(); // claim -> what was written last, until the watch has told of something newer
+  readonly #writing = new Map<string, { readonly before: string }>(); // claim -> what is being replaced, as far as the watch has told
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
@@ -48,11 +49,13 @@ export class StatusWriter {
   forget(claim: string): void {
     this.#released.delete(claim);
     this.#written.delete(claim);
+    this.#writing.delete(claim);
   }
 
   /** The watch has told of that revision. */
   told({ key, revision }: Stored<"claim">): void {
-    if (this.#written.get(key)?.before !== revision) this.#written.delete(key);
+    for (const noted of [this.#written, this.#writing])
+      if (noted.get(key)?.before !== revision) noted.delete(key);
   }
 
   /** What this process has made of exactly that revision, which the watch has not told yet; or the claim as it is given. */
@@ -102,17 +105,31 @@ export class StatusWriter {
     claim: string | Stored<"claim">,
     next: (claim: Claim) => ClaimAttachment | undefined,
   ): Promise<Stored<"claim"> | undefined> {
-    const { store, clock } = this.#options;
+    const { store } = this.#options;
     const key = typeof claim === "string" ? claim : claim.key;
     const known = typeof claim === "string" ? {} : { seen: claim };
     const change = { kind: "claim", key, doing: "its status was written", ...known } as const;
     return await retryOnConflict(store, change, async (seen) => {
       const attachment = seen && next(seen.record);
       if (seen === undefined || attachment === undefined) return undefined;
+      return await this.#write(seen, attachment);
+    });
+  }
+
+  /** The watch may tell of it first, and even that the claim is gone: nobody tells of it again then, and it is not remembered. */
+  async #write(seen: Stored<"claim">, attachment: ClaimAttachment): Promise<Stored<"claim"> | "conflict"> {
+    const { store, clock } = this.#options;
+    const { key, revision: before } = seen;
+    const writing = { before };
+    this.#writing.set(key, writing);
+    try {
       const result = await store.report(seen, { attachment });
       if (result.kind !== "replaced") return "conflict";
-      this.#written.set(key, { before: seen.revision, now: result.stored, at: clock.monotonic() });
+      const isUntold = this.#writing.get(key) === writing;
+      if (isUntold) this.#written.set(key, { before, now: result.stored, at: clock.monotonic() });
       return result.stored;
-    });
+    } finally {
+      if (this.#writing.get(key) === writing) this.#writing.delete(key);
+    }
   }
 }
