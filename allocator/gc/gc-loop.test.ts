@@ -100,6 +100,30 @@ describe("the loop of the garbage collector", () => {
     await loop.close();
   });
 
+  it("judges a suspect again whose sandbox ends long after its pod is gone, without waiting for the next pass", async () => {
+    const clock = new ManualClock();
+    await using world = await openWorld({ pools: [DB_POOL], clock });
+    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+    await ordinals(world, "mysql-0");
+    const loop = startGcLoop(world.context, world.collector(), noopMetrics);
+    const bound = await boundTo(world, "node-a");
+    await world.settle();
+    await world.objects.forget("StatefulSet", "shop", "mysql");
+    loop.enqueue(claimRecord());
+    const turns = async () => {
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    };
+    await turns();
+    clock.advance(60_000);
+    await turns();
+    await world.realStore.report(bound, { attachment: attachmentOf("mysql-0", { detached: true }) });
+    await eventually("it is released", async () =>
+      Object.keys(await world.holdings()).length === 0 ? true : undefined,
+    );
+    assert.equal(clock.monotonic(), 60_000);
+    await loop.close();
+  });
+
   it("judges sixteen suspects at once, each of them once at a time, and ends after those at hand", async () => {
     const gate = new Gate();
     const clock = new ManualClock();

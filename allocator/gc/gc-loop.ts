@@ -9,6 +9,8 @@ import type { GarbageCollector, GcReport } from "./garbage-collector.ts";
 
 /** Two observations 30 s apart and a pass every 10 s keep within the 60 s of invariant 6. */
 const PASS_EVERY_MS = 10_000;
+/** What was kept is judged again when it changes within this time: of a node that hangs, a sandbox ends minutes after its pod is gone. */
+const FOLLOWED_MS = 600_000;
 /** Suspects that are judged at once, as a pass does. */
 const AT_ONCE = 16;
 
@@ -48,9 +50,10 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
     const judging = judge().finally(() => judges.delete(judging));
     judges.add(judging);
   };
-  const isRecent = (at: number) => context.clock.monotonic() - at < PASS_EVERY_MS;
+  const isRecent = (at: number) => context.clock.monotonic() - at < FOLLOWED_MS;
   // the view may have been behind, or the sandbox have ended after its pod was gone: nobody waits for the next pass
   const unsubscribe = context.view.onChange?.("claim", (key, now) => {
+    if (now === undefined) kept.delete(key);
     if (now === undefined || now.record.releasing === true) return;
     if (judged.has(key) || isRecent(kept.get(key) ?? Number.NEGATIVE_INFINITY)) enqueue(now.record);
   });
