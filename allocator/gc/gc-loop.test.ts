@@ -35,6 +35,14 @@ class Gate {
   }
 }
 
+/** Lets others have their turn, as real ones do. */
+class TurnsClock extends ManualClock {
+  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms > 0) return await super.sleep(ms, signal);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 async function ordinals(world: World, ...names: readonly string[]): Promise<void> {
   for (const [n, name] of names.entries()) {
     granted(
@@ -159,5 +167,24 @@ describe("the loop of the garbage collector", () => {
     await eventually("it is judged again", () => (gate.asked.length > 2 ? true : undefined));
     await loop.close();
     assert.deepEqual(gate.asked.slice(2), ["shop/mysql-0"]);
+  });
+
+  it("lets others have their turn while it judges thousands, as of a set that is scaled down", async () => {
+    let asked = 0;
+    const answered = (store: Store) =>
+      altered(store, {
+        get: async (kind, key) => {
+          if (kind === "claim") asked++;
+          return await store.get(kind, key);
+        },
+      });
+    const clock = new TurnsClock();
+    await using world = await openWorld({ pools: [DB_POOL], clock, wrap: answered });
+    const loop = startGcLoop(world.context, world.collector(), noopMetrics);
+    for (let n = 0; n < 1_000; n++) loop.enqueue(claimRecord({ name: `mysql-${n}` }));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(asked <= 100, `${asked} in one go`);
+    await eventually("all are judged", () => (asked === 1_000 ? true : undefined));
+    await loop.close();
   });
 });

@@ -13,6 +13,8 @@ const PASS_EVERY_MS = 10_000;
 const FOLLOWED_MS = 600_000;
 /** Suspects that are judged at once, as a pass does. */
 const AT_ONCE = 16;
+/** Suspects that each judge looks at in one go, in 1 ms or so for all of them: most are kept by what the view shows, and nobody has a turn meanwhile. */
+const IN_ONE_GO = 6;
 
 export interface GcLoop {
   /** Judges one claim soon, because something just happened to what it is kept for. */
@@ -31,6 +33,7 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
   const kept = new Map<string, number>(); // namespace/name -> monotonic time at which it was found to be kept
   const judge = async () => {
     await Promise.resolve(); // whoever points one out waits for nothing
+    let looks = 0;
     for (const [key, claim] of suspects) {
       if (stop.signal.aborted) break;
       // The two would only meet in conflicts. It stays a suspect, and comes up once more to who judges it: it stands behind where he is.
@@ -40,6 +43,7 @@ export function startGcLoop(context: Context, collector: GarbageCollector, metri
       kept.delete(key);
       if (await isKept(context, collector, claim)) kept.set(key, context.clock.monotonic());
       judged.delete(key);
+      if (++looks % IN_ONE_GO === 0) await context.clock.sleep(0);
     }
     idle++;
   };
