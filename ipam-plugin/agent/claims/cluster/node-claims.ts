@@ -147,7 +147,7 @@ export class NodeClaims implements ClaimSource {
     const pod = { namespace: seen.record.namespace, name: seen.record.binding.podName };
     // its sandbox may be created again; what is seen here says so at no cost, that it is gone is for the API server to say
     if (needs(view.pod(pod), seen.record.binding)) return;
-    const unread = await recorded?.unreadable(isKnown);
+    const unread = await recorded?.unreadable(isKnown, seen.record);
     if (unread !== undefined) return this.#keep(claim, unread);
     if (needs(await this.#options.livePod(pod), seen.record.binding)) return;
     const isIts = holder?.pod.uid !== "" && holder?.pod.uid === seen.record.binding.podUID;
@@ -261,7 +261,7 @@ export class NodeClaims implements ClaimSource {
   }
 
   #keep(claim: string, { path }: UnreadRecord): void {
-    const reason = `the runtime's record ${path} cannot be read; remove it once the container is gone`;
+    const reason = `the runtime's record ${path} cannot be read, or could not be before; remove it once the container is gone`;
     this.#options.log.warn("claim is kept, as it is not known whether a sandbox has it", { claim, reason });
   }
 }

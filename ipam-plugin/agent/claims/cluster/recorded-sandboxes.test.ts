@@ -79,8 +79,38 @@ describe("sandboxes that the runtime has records of", () => {
 
   it("are not known where a record says nothing, unless the journal knows its container", async () => {
     const { sandboxes } = recorded([]);
-    assert.equal((await sandboxes.unreadable(() => false))?.path, "/r/net-c9-eth0");
-    assert.equal(await sandboxes.unreadable(({ containerID }) => containerID === "c9"), undefined);
+    assert.equal((await sandboxes.unreadable(() => false, CLAIM))?.path, "/r/net-c9-eth0");
+    assert.equal(await sandboxes.unreadable(({ containerID }) => containerID === "c9", CLAIM), undefined);
+  });
+
+  it("are known to keep a claim by a record that was cut off when the others were read, and is whole by now", async () => {
+    const { path, containerID, interface: name } = RECORD;
+    let [records, unread] = [[OTHER], [{ path, containerID, interface: name }]];
+    const sandboxes = new RecordedSandboxes({
+      records: async () => records,
+      unread: async (isKnown) => unread.filter((one) => !isKnown(one)),
+      isStillThere: async () => true,
+      host: { look: async () => "present" },
+      ...{ node: "node-a", bootId: "boot-1" },
+    });
+    const another = claimRecord({ addresses: addrs("10.20.0.71") });
+    const known = () => true;
+    const unknown = () => false;
+    assert.deepEqual(await sandboxes.of(another), []);
+    assert.equal((await sandboxes.unreadable(unknown, another))?.path, path);
+    [records, unread] = [[OTHER, RECORD], []];
+    assert.equal((await sandboxes.unreadable(unknown, CLAIM))?.path, path);
+    assert.equal(await sandboxes.unreadable(unknown, another), undefined);
+    assert.equal(await sandboxes.unreadable(known, CLAIM), undefined);
+    assert.equal((await sandboxes.unreadable(unknown, CLAIM))?.path, path, "every time");
+    records = [OTHER];
+    assert.equal(await sandboxes.unreadable(unknown, CLAIM), undefined, "its container is gone");
+    records = [OTHER, RECORD];
+    assert.equal(
+      await sandboxes.unreadable(unknown, CLAIM),
+      undefined,
+      "one that came later is in the journal",
+    );
   });
 
   it("are not known, not gone, where the records cannot be read, and are read again", async () => {

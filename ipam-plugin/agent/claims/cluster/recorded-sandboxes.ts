@@ -27,6 +27,8 @@ export class RecordedSandboxes {
   #journalled: Set<string> | undefined = new Set();
   #reading: Promise<void> | undefined;
   #unjournalled: readonly RuntimeRecord[] = [];
+  /** Records that said nothing when the others were read, and may have become whole since. */
+  #cutOff: readonly UnreadRecord[] = [];
 
   constructor(options: RecordedSandboxesOptions) {
     this.#options = options;
@@ -47,9 +49,22 @@ export class RecordedSandboxes {
     return found;
   }
 
-  /** A record of a container that the journal does not know and that cannot be read: it may be of any claim's sandbox. */
-  async unreadable(isKnown: IsKnown): Promise<UnreadRecord | undefined> {
-    return (await this.#options.unread(isKnown))[0];
+  /**
+   * A record of a container that the journal does not know and that cannot be read: it may be of any claim's sandbox. One that has become
+   * whole since the others were read is not among those that `of` goes by, and is of the claim whose addresses it has.
+   */
+  async unreadable(
+    isKnown: IsKnown,
+    { addresses }: Pick<Claim, "addresses">,
+  ): Promise<UnreadRecord | undefined> {
+    const [unread] = await this.#options.unread(isKnown);
+    if (unread !== undefined) return unread;
+    const whole = this.#cutOff.filter((one) => !isKnown(one));
+    if (whole.length === 0) return undefined;
+    const up = await this.#readThoseUp();
+    const found = ({ path }: UnreadRecord) => up.find((record) => record.path === path);
+    this.#cutOff = this.#cutOff.filter((one) => isKnown(one) || found(one) !== undefined);
+    return whole.find((one) => addresses.some((address) => found(one)?.addresses.includes(address)));
   }
 
   /** The journal knows of it, and will know of its end: the record says nothing more. */
@@ -70,8 +85,16 @@ export class RecordedSandboxes {
     }
   }
 
-  /** Those whose namespace is there to be seen: of others it could never be said that they are gone. */
   async #readRecords(): Promise<void> {
+    const cutOff = await this.#options.unread(() => false); // first: what is whole by the next line is read there
+    const seen = await this.#readThoseUp();
+    this.#unjournalled = seen.filter((record) => this.#journalled?.has(keyOf(record)) !== true);
+    this.#cutOff = cutOff;
+    this.#journalled = undefined;
+  }
+
+  /** Those whose namespace is there to be seen: of others it could never be said that they are gone. */
+  async #readThoseUp(): Promise<readonly RuntimeRecord[]> {
     const { records, host } = this.#options;
     const seen: RuntimeRecord[] = [];
     for (const record of await records()) {
@@ -79,8 +102,7 @@ export class RecordedSandboxes {
       if (netns !== undefined && isFindable(record) && (await host.look(netns)) === "present")
         seen.push(record);
     }
-    this.#unjournalled = seen.filter((record) => this.#journalled?.has(keyOf(record)) !== true);
-    this.#journalled = undefined;
+    return seen;
   }
 }
 
