@@ -21,7 +21,10 @@ export const CLUSTER_MUTATIONS = [
   {
     name: "B4-ack",
     file: "ipam-plugin/agent/claims/cluster/node-claims.ts",
-    from: "if (await this.#mayComeBack(seen.record, seen.record.binding)) return;",
+    from: `if (needs(view.pod(pod), seen.record.binding)) return;
+    const unread = await recorded?.unreadable(isKnown, seen.record);
+    if (unread !== undefined) return this.#keep(claim, unread);
+    if (needs(await this.#options.livePod(pod), seen.record.binding)) return;`,
     to: "",
     caughtBy: "cluster.test.ts",
     test: "B4 ",
@@ -29,7 +32,7 @@ export const CLUSTER_MUTATIONS = [
   {
     name: "B6-pods",
     file: "ipam-plugin/agent/claims/cluster/node-claims.ts",
-    from: " || needs(await livePod(place), binding)",
+    from: "if (needs(await this.#options.livePod(pod), seen.record.binding)) return;",
     to: "",
     caughtBy: "cluster.test.ts",
     test: "B6 ",
@@ -37,7 +40,7 @@ export const CLUSTER_MUTATIONS = [
   {
     name: "B7-list",
     file: "ipam-plugin/agent/claims/cluster/claim-lookup.ts",
-    from: "if (!view.isSynced) return isFree(request, asks, input) ? UNASKED : until(() => notLoaded(node));",
+    from: "if (!view.isSynced) return needsNoClaim(request, asks, input) ? UNASKED : waitThen(() => notLoaded(node));",
     to: "",
     caughtBy: "cluster.test.ts",
     test: "B7 ",
