@@ -62,6 +62,27 @@ async function boundTo({ realStore }: World, node: string): Promise<Stored<"clai
   return bound.stored;
 }
 
+/** mysql is deleted, and the sandbox of mysql-0 is up until it ends. */
+async function setGone(world: World): Promise<{ end(): Promise<void> }> {
+  await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
+  await ordinals(world, "mysql-0");
+  const bound = await boundTo(world, "node-a");
+  await world.settle();
+  await world.objects.forget("StatefulSet", "shop", "mysql");
+  return {
+    async end() {
+      await world.realStore.report(bound, { attachment: attachmentOf("mysql-0", { detached: true }) });
+      await eventually("it is released", async () =>
+        Object.keys(await world.holdings()).length === 0 ? true : undefined,
+      );
+    },
+  };
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
 describe("the loop of the garbage collector", () => {
   it("judges a suspect without waiting for the next pass", async () => {
     const clock = new ManualClock();
@@ -89,21 +110,13 @@ describe("the loop of the garbage collector", () => {
         },
       });
     await using world = await openWorld({ pools: [DB_POOL], clock, wrap: counted });
-    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-    await ordinals(world, "mysql-0");
     const loop = startGcLoop(world.context, world.collector(), noopMetrics);
-    const bound = await boundTo(world, "node-a");
-    await world.settle();
-    await world.objects.forget("StatefulSet", "shop", "mysql");
+    const sandbox = await setGone(world);
     reads.length = 0;
     loop.enqueue(claimRecord());
-    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await turns();
     assert.deepEqual(reads, [], "its sandbox may be up");
-    const attachment = attachmentOf("mysql-0", { detached: true });
-    await world.realStore.report(bound, { attachment });
-    await eventually("it is released", async () =>
-      Object.keys(await world.holdings()).length === 0 ? true : undefined,
-    );
+    await sandbox.end();
     assert.equal(clock.monotonic(), 0);
     await loop.close();
   });
@@ -111,23 +124,13 @@ describe("the loop of the garbage collector", () => {
   it("judges a suspect again whose sandbox ends long after its pod is gone, without waiting for the next pass", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
-    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-    await ordinals(world, "mysql-0");
     const loop = startGcLoop(world.context, world.collector(), noopMetrics);
-    const bound = await boundTo(world, "node-a");
-    await world.settle();
-    await world.objects.forget("StatefulSet", "shop", "mysql");
+    const sandbox = await setGone(world);
     loop.enqueue(claimRecord());
-    const turns = async () => {
-      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
-    };
     await turns();
     clock.advance(60_000);
     await turns();
-    await world.realStore.report(bound, { attachment: attachmentOf("mysql-0", { detached: true }) });
-    await eventually("it is released", async () =>
-      Object.keys(await world.holdings()).length === 0 ? true : undefined,
-    );
+    await sandbox.end();
     assert.equal(clock.monotonic(), 60_000);
     await loop.close();
   });
