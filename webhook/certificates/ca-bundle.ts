@@ -2,10 +2,10 @@
 import { X509Certificate } from "node:crypto";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { type CertificatePair, certificatesIn, readCertificate, readPair } from "./pair.ts";
+import { CERTIFICATE_END } from "./pem-fault.ts";
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-/** Also as OpenSSL writes some, and takes them. */
-const END = /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g;
+const END = new RegExp(CERTIFICATE_END, "g");
 
 /** Every authority in the text, in order and once, whatever else stands there: it was written by somebody. */
 export function parseBundle(text: string): X509Certificate[] {

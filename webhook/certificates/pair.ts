@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { pemFault } from "./pem-fault.ts";
+import { CERTIFICATE_BEGIN, pemFault } from "./pem-fault.ts";
 
 /** A certificate (others of its chain may follow it) and its private key, both PEM. */
 export interface CertificatePair {
@@ -21,7 +21,7 @@ export function readCertificate(pem: string, what = "the certificate"): X509Cert
   }
 }
 
-const BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g;
+const BEGIN = new RegExp(CERTIFICATE_BEGIN, "g");
 
 /** Each certificate of the text, from its first line to that of the next one. */
 export function certificatesIn(pem: string): readonly string[] {

@@ -3,12 +3,16 @@
 
 type Kind = "certificate" | "private key";
 
+/** Also as OpenSSL writes some, and takes them. */
+export const CERTIFICATE_BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/;
+export const CERTIFICATE_END = /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/;
+
 const BEGINNINGS: { readonly [K in Kind]: RegExp } = {
-  certificate: /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/,
+  certificate: CERTIFICATE_BEGIN,
   "private key": /-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----/,
 };
 const ENDS: { readonly [K in Kind]: RegExp } = {
-  certificate: /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/,
+  certificate: CERTIFICATE_END,
   "private key": /-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----/,
 };
 const ENCRYPTED = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m;
