@@ -39,20 +39,16 @@ export function formerUse(
   return `${has}, and no host was told that this container has ended`;
 }
 
+type Owned = Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">;
+
 /** Whom the claim is for: that container, or its identity. */
-export function describeOwner(
-  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
-  place: Backend["place"],
-): string {
+export function describeOwner(claim: Owned, place: Backend["place"]): string {
   const container = containerOf(claim, place);
   return container === undefined ? describeNamed(claim, claimPlaceOf(place)) : describeContainer(container);
 }
 
 /** Who has the claim, or had it last: "pod mysql-0", "container 3f0d9b6e1c5a", "container recorder". */
-export function describeHolder(
-  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
-  place: Backend["place"],
-): string {
+export function describeHolder(claim: Owned, place: Backend["place"]): string {
   const container = containerOf(claim, place);
   if (container !== undefined) return `container ${container.id}`.trim();
   const kind = isOfContainer(claim, place) ? "container" : "pod";
@@ -61,18 +57,12 @@ export function describeHolder(
 }
 
 /** Of a host that shares an etcd; else it is a pod's. */
-export function isOfContainer(
-  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
-  place: Backend["place"],
-): boolean {
+export function isOfContainer(claim: Owned, place: Backend["place"]): boolean {
   return containerOf(claim, place) !== undefined || namedContainer(claim, claimPlaceOf(place)) !== undefined;
 }
 
 /** The short id of the container that has the claim, or had it last, as far as something says it; undefined: it is a pod's. */
-export function shortIdOf(
-  claim: Pick<Claim, "namespace" | "name" | "identity" | "status" | "binding">,
-  place: Backend["place"],
-): string | undefined {
+export function shortIdOf(claim: Owned, place: Backend["place"]): string | undefined {
   if (!isOfContainer(claim, place)) return undefined;
   const { attachment } = claim.status;
   const container = attachment === undefined ? containerOf(claim, place) : shownOf(attachment);

@@ -113,7 +113,7 @@ async function releaseOne(
       ? undefined
       : ((await busy(seen, backend)) ?? (await askedFor(seen.record, backend)));
     if (refusal !== undefined) return refusal;
-    const forced = await forcedUse(seen, backend);
+    const forced = force ? await forcedUse(seen, backend) : undefined; // else it is not busy, as was just seen
     const told = (released: Released) => ({ ...released, stillUsed: forced ?? released.stillUsed });
     if (dryRun) return told(await forecast(context, backend, seen.record));
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));

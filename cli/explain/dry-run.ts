@@ -158,11 +158,10 @@ export class ManifestDryRun {
     if (strange !== undefined) return { subject, outcome: strange, request };
     const { kind, requests } = withMacsSaid(annotations, resolved);
     const objection = (would: DryRunResult) => macObjection(annotations, would);
-    const outcome =
-      kind === "own"
-        ? await this.#planned.predict(requests[0], objection)
-        : await dryRunSlot(this.#context, this.#inventory, requests);
-    return { subject, outcome: isRefusal(outcome) ? outcome : (objection(outcome) ?? outcome), request };
+    if (kind === "own")
+      return { subject, outcome: await this.#planned.predict(requests[0], objection), request };
+    const slot = await dryRunSlot(this.#context, this.#inventory, requests);
+    return { subject, outcome: isRefusal(slot) ? slot : (objection(slot) ?? slot), request };
   }
 
   async #ofWorkload(object: KubeObject): Promise<readonly DryRunner[]> {
