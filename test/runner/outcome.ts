@@ -3,7 +3,14 @@
 import { relative, resolve } from "node:path";
 import { ROOT } from "./files.ts";
 import type { FailureRecord, RunRecord } from "./record.ts";
-import { type Counts, type Failure, type FileTime, NOTHING } from "./results.ts";
+import {
+  type Counts,
+  type Failure,
+  type FileTime,
+  NOTHING,
+  type SkipReason,
+  skipReasons,
+} from "./results.ts";
 import type { Group } from "./suites.ts";
 
 export interface Asked {
@@ -23,6 +30,7 @@ export interface Outcome {
   readonly failures: readonly Failure[];
   /** Files that were not through at the deadline. */
   readonly leftOut: readonly string[];
+  readonly skippedFor: readonly SkipReason[];
 }
 
 /** To start a process and load what all tests need takes as long as the tests of so many files. */
@@ -65,6 +73,7 @@ export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff:
   const isWhole = of("end").length > 0 && unfinished.size === 0 && !isCutOff;
   return {
     leftOut,
+    skippedFor: skipReasons(of("skipped").map(({ why }) => ({ why, tests: 1 }))),
     counts: {
       ...countsOf(counts),
       tests: counts.tests - cancelledByUs,

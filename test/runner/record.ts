@@ -34,6 +34,8 @@ export type RunRecord =
   | { readonly kind: "cpu"; readonly file: string; readonly seconds: number }
   /** It was under way when the run was ended. */
   | { readonly kind: "unfinished"; readonly file: string }
+  /** A test was left out by itself; without words if it gave none. */
+  | { readonly kind: "skipped"; readonly why: string }
   | ({ readonly kind: "end" } & Counts);
 
 type Data<Type extends TestEvent["type"]> = Extract<TestEvent, { type: Type }>["data"];
@@ -84,6 +86,13 @@ const messageOf = (error: unknown) =>
 const wholeFile = (file: string, message: string): FailureRecord => {
   return { kind: "failure", file, path: [file], selects: 0, message, isCancelled: false };
 };
+
+const isSkipped = (skip: Completed["skip"]) => skip !== undefined && skip !== false;
+
+function skippedOf({ skip, details }: Completed): readonly RunRecord[] {
+  if (!isSkipped(skip) || details.type === "suite") return [];
+  return [{ kind: "skipped", why: typeof skip === "string" && skip !== "" ? skip : "no reason given" }];
+}
 
 class Recorder {
   readonly #tree = new TestTree();
@@ -151,7 +160,7 @@ class Recorder {
     this.#tree.add({ ...data, type: details.type ?? "test" });
     if (!isOfFile(data)) {
       this.#count(data);
-      return details.passed ? [] : this.#failure(data);
+      return details.passed ? skippedOf(data) : this.#failure(data);
     }
     if (file === undefined) return [];
     const failure = details.passed ? [] : this.#failureOf(data);
@@ -162,7 +171,7 @@ class Recorder {
   #count({ details, skip, todo }: Completed): void {
     if (details.type === "suite") return;
     const counts = { ...this.#counts, tests: this.#counts.tests + 1 };
-    if (skip !== undefined && skip !== false) counts.skipped++;
+    if (isSkipped(skip)) counts.skipped++;
     else if (todo !== undefined && todo !== false) counts.todo++;
     else if (details.passed) counts.passed++;
     else counts.failed++;

@@ -13,6 +13,12 @@ export interface Counts {
   readonly todo: number;
 }
 
+/** Why tests were skipped, in the words of the tests, and how many for that. */
+export interface SkipReason {
+  readonly why: string;
+  readonly tests: number;
+}
+
 export interface FileTime {
   readonly file: string;
   readonly seconds: number;
@@ -47,6 +53,8 @@ export interface Summary extends Counts {
   readonly complaints: readonly string[];
   /** Files that there was no time for. */
   readonly leftOut: readonly string[];
+  /** The commonest first. */
+  readonly skippedFor: readonly SkipReason[];
 }
 
 export const NOTHING: Counts = {
@@ -96,6 +104,13 @@ function sumOf(one: FileTime, other: FileTime | undefined): FileTime {
   };
 }
 
+/** The same reasons once, the commonest first. */
+export function skipReasons(reasons: readonly SkipReason[]): readonly SkipReason[] {
+  const sums = new Map<string, number>();
+  for (const { why, tests } of reasons) sums.set(why, (sums.get(why) ?? 0) + tests);
+  return [...sums].map(([why, tests]) => ({ why, tests })).sort((a, b) => b.tests - a.tests);
+}
+
 type Given = Pick<Summary, "failed" | "cancelled" | "complaints" | "failures" | "passed" | "leftOut">;
 
 export function verdictOf({ failed, cancelled, complaints, failures, passed, leftOut }: Given): Verdict {
@@ -133,7 +148,7 @@ function verdictWords({ verdict, tests, leftOut }: Summary): string {
 
 /** The last lines of a run. They end as those of node's own runner do, which tools read. */
 export function ending(summary: Summary, whereAll: string): string {
-  const { suite, slowest: files, failures, complaints, leftOut, seconds, cpuSeconds } = summary;
+  const { suite, slowest: files, failures, complaints, leftOut, skippedFor, seconds, cpuSeconds } = summary;
   const lines = [`slowest files of ${suite}:`];
   for (const { file, seconds: s, cpuSeconds: cpu } of files)
     lines.push(
@@ -144,6 +159,12 @@ export function ending(summary: Summary, whereAll: string): string {
   if (failures.length > SHOWN) lines.push(`and ${failures.length - SHOWN} more, all in ${whereAll}`);
   if (complaints.length > 0) lines.push("", `wrong after ${suite}:`, ...complaints);
   if (leftOut.length > 0) lines.push("", `left out of ${suite}, as its time was over:`, ...leftOut);
+  if (skippedFor.length > 0)
+    lines.push(
+      "",
+      `skipped in ${suite}:`,
+      ...skippedFor.map(({ why, tests }) => `${String(tests).padStart(8)}  ${why}`),
+    );
   lines.push("", `${suite}: ${verdictWords(summary)}, ${cpuSeconds.toFixed(1)} s of CPU`);
   const numbers = {
     tests: summary.tests,

@@ -74,11 +74,13 @@ describe("a run of a suite", () => {
       const { isPassed, summary, text } = await runOf("fails.ts", isolation);
       assert.equal(isPassed, false);
       assert.equal(isGreen(summary), false);
-      const { tests, passed, failed, skipped, failures, complaints, slowest } = summary;
+      const { tests, passed, failed, skipped, skippedFor, failures, complaints, slowest } = summary;
       assert.deepEqual(
         { tests, passed, failed, skipped, complaints },
         { tests: 3, passed: 1, failed: 1, skipped: 1, complaints: [] },
       );
+      assert.deepEqual(skippedFor, [{ why: "nobody wants them", tests: 1 }]);
+      assert.ok(text.includes("\nskipped in example:\n       1  nobody wants them\n"), text);
       assert.deepEqual(
         slowest.map(({ file, cpuSeconds }) => [file, cpuSeconds !== undefined && cpuSeconds > 0]),
         // among others in one process nobody can say whose time it was

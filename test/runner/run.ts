@@ -18,7 +18,9 @@ import {
   type Failure,
   type FileTime,
   NOTHING,
+  type SkipReason,
   type Summary,
+  skipReasons,
   slowest,
   verdictOf,
   wordsOf,
@@ -73,6 +75,7 @@ export class SuiteRun {
   readonly #failures: Failure[] = [];
   readonly #complaints: string[] = [];
   readonly #leftOut: string[] = [];
+  readonly #skippedFor: SkipReason[] = [];
   #counts: Counts = NOTHING;
   /** Each ends the tests of a process, if they are under way. */
   readonly #ends = new Set<(signal: NodeJS.Signals) => void>();
@@ -157,11 +160,12 @@ export class SuiteRun {
     return given;
   }
 
-  #remember({ counts, times, failures, complaint, leftOut, underWay }: Given): void {
+  #remember({ counts, times, failures, complaint, leftOut, skippedFor, underWay }: Given): void {
     this.#counts = add(this.#counts, counts);
     this.#times.push(...times);
     this.#failures.push(...failures);
     this.#leftOut.push(...leftOut);
+    this.#skippedFor.push(...skippedFor);
     if (complaint !== undefined) this.#complaints.push(complaint);
     if (this.#isInterrupted && complaint === undefined)
       this.#complaints.push(...underWay.flatMap(interruptedWords));
@@ -224,6 +228,7 @@ export class SuiteRun {
       seconds: (performance.now() - this.#started) / 1000,
       cpuSeconds: processorSeconds().children - this.#cpuBefore,
       slowest: slowest(this.#times),
+      skippedFor: skipReasons(this.#skippedFor),
     };
   }
 
