@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { TestEvent } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
 import { readable } from "./messages.ts";
-import { fileOfRejection } from "./rejections.ts";
+import { placeOfUncaught } from "./rejections.ts";
 import { type Counts, type FileTime, NOTHING } from "./results.ts";
 import { isOfFile, keyOf, SHARED, TestTree } from "./test-tree.ts";
 
@@ -203,11 +203,13 @@ class Recorder {
     }
     const [, name, where] = LATE_OF.exec(message) ?? [];
     const [, error = ""] = LATE_ERROR.exec(message) ?? [];
-    const loaded = name === undefined ? fileOfRejection(error) : undefined;
-    if (loaded !== undefined) return [wholeFile(loaded, message)];
+    const { file: thrower, during } = placeOfUncaught(error) ?? {};
+    const said = during === undefined ? message : `${message}\nunder way: ${during.join(" › ")}`;
+    // that of another file is not what threw it
+    if (thrower !== undefined && thrower !== where) return [wholeFile(thrower, said)];
     const at = where === undefined ? {} : { file: where };
     const path = [name ?? "after the end of a test"];
-    return [{ kind: "failure", ...at, path, selects: 1, message, isCancelled: false }];
+    return [{ kind: "failure", ...at, path, selects: 1, message: said, isCancelled: false }];
   }
 
   #failure(data: Failed | Completed): readonly RunRecord[] {

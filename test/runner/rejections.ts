@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where files share a process, node's runner does not say which of them left a promise to be rejected when it was loaded.
+// Where files share a process, node's runner does not say which of them left a promise to be rejected, and as it follows no
+// promises (promises.ts) it takes what a test began after its first await for another test's.
 import { isMainThread } from "node:worker_threads";
 import { placesOf, testFileOf } from "./tell.ts";
+import { lastUnderWay } from "./under-way.ts";
 
-/** what was thrown, as text -> the file of tests on its stack */
-const files = new Map<string, string>();
+interface Caught {
+  /** The file of tests on its stack. */
+  readonly file: string;
+  /** The test that was under way then; absent while files are loaded. */
+  readonly during?: readonly string[] | undefined;
+}
 
-/** The file of what was thrown with this text; undefined: its stack names none. */
-export function fileOfRejection(text: string): string | undefined {
-  return files.get(text);
+/** what was thrown, as text -> where that was */
+const caught = new Map<string, Caught>();
+
+/** Where what was thrown with this text came up; undefined: its stack names no file of tests. */
+export function placeOfUncaught(text: string): Caught | undefined {
+  return caught.get(text);
+}
+
+function remember(reason: unknown): void {
+  const file = reason instanceof Error ? testFileOf(placesOf(reason.stack ?? "")) : "";
+  if (file !== "") caught.set(String(reason), { file, during: lastUnderWay() });
 }
 
 const isShared = (process.env["BERTH_SHARED"] ?? "[]") !== "[]";
 // a process or thread that a test starts must go on ending of it
-if (isShared && isMainThread && process.execArgv.includes("--test-isolation=none"))
-  process.on("unhandledRejection", (reason) => {
-    const file = reason instanceof Error ? testFileOf(placesOf(reason.stack ?? "")) : "";
-    if (file !== "") files.set(String(reason), file);
-  });
+if (isShared && isMainThread && process.execArgv.includes("--test-isolation=none")) {
+  process.on("unhandledRejection", remember);
+  process.on("uncaughtExceptionMonitor", remember);
+}

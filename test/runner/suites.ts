@@ -73,6 +73,8 @@ export const GROUPS: readonly Group[] = [
       "test/docs/{alerts,drop-ins,errors,kinds-of-others,links,rights,security,several-interfaces}.test.ts",
       "test/model/store.test.ts",
       "test/readme.test.ts",
+      // of a process that files share
+      "test/runner/promises.test.ts",
       "test/simulation/{claim-reads,doubt,needs}.test.ts",
     ],
     isolation: "none",

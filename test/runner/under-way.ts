@@ -18,7 +18,13 @@ interface Published {
 const JOINT = " > ";
 /** type and name of what stands at the top level -> the files that were loaded or run then, in this order */
 const files = new Map<string, string[]>();
-const paths = new WeakMap<object, readonly string[]>();
+/** what was published of a test -> its path, from its begin to its end */
+const paths = new Map<object, readonly string[]>();
+
+/** The test that has begun last and not ended, with those that it is in. */
+export function lastUnderWay(): readonly string[] | undefined {
+  return [...paths.values()].at(-1);
+}
 
 /** The file that was loaded when a suite, or run when a test, of this name at the top level was published; once for each. */
 export function takeFileOf(type: "suite" | "test", name: string): string | undefined {
@@ -40,6 +46,7 @@ channel("tracing:node.test:end").subscribe((message) => {
   if (!isPublished(message) || typeof message.file !== "string") return;
   const path = paths.get(message);
   if (path !== undefined) tell({ kind: "ended", file: message.file, path });
+  paths.delete(message);
 });
 
 function isPublished(message: unknown): message is Published {
