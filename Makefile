@@ -77,7 +77,7 @@ simulate: setup ## random lives of a small cluster over the real code: make simu
 control-plane: setup ## build kube-apiserver, kubectl, etcd and helm once, from their Go modules, into the user's cache
 	@bash test/control-plane/build.sh >/dev/null
 
-controllers: setup ## the same for the controllers and the scheduler of Kubernetes, without which api-test leaves a day in a cluster out
+controllers: setup ## the same for the controllers and the scheduler of Kubernetes, without which load-test leaves a day in a cluster out, and api-test edited lists
 	@bash test/control-plane/build.sh kube-controller-manager kube-scheduler >/dev/null
 
 scorer: control-plane ## the same for kube-score, without which what it says of the chart is not asked
@@ -93,7 +93,7 @@ build/.containers: build/.packages scripts/packages.sh
 api-test: scorer build build/.containers ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(SUITE) api-test
 
-load-test: control-plane build ## short loads: crowds of callers on one host, and on a real API server crowds, rolling updates, isolation; at length they are in `make soak`
+load-test: control-plane build ## short loads: crowds of callers on one host, on a real API server crowds, rolling updates, isolation, a day, and etcd under blows; at length they are in `make soak`
 	@$(SUITE) load-test
 
 bench-etcd: control-plane build ## addresses for containers of two hosts that share an etcd, beside a model of cni-ipam-etcd

@@ -10,7 +10,7 @@ import { NetworkHost, skipWithoutNetwork } from "../support/netns.ts";
 import { addressesIn, DONE, failureOf, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
 import { openHandle } from "./handles.ts";
 import { berthctl, HostProcess, listed } from "./host-process.ts";
-import { type Members, startMembers } from "./members.ts";
+import { compact, type Members, startMembers } from "./members.ts";
 import { OneWayProxy } from "./one-way-proxy.ts";
 
 const SIZE = 21;
@@ -305,9 +305,4 @@ async function prevOf(sandbox: Sandbox, address: string): Promise<Readonly<Recor
       ips: [{ version: "4", address: `${address}/24`, interface: 0 }],
     },
   };
-}
-
-async function compact(members: Members): Promise<void> {
-  const { header } = await members.ask("kv/range", { key: Buffer.from("x").toString("base64") });
-  await members.ask("kv/compaction", { revision: (header as { revision: string }).revision });
 }

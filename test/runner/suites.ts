@@ -133,6 +133,7 @@ export const GROUPS: readonly Group[] = [
     // as long as there is time for
     name: "api-load",
     files: [
+      "test/etcd/chaos.etcd-test.ts",
       "test/api/{allocators,blocks-crowds,blocks-sizes,blocks-versions,certificates-rotation,counts,isolation,isolation-forged,rolling-replicas,rolling-upgrade,store,strangers}.api-test.ts",
     ],
     isolation: "process",
@@ -188,12 +189,13 @@ export const SUITES: Readonly<Record<string, readonly Part[]>> = {
     group,
     runs: 1,
   })),
-  // a day by itself keeps one processor busy, and leaves the others idle
-  "api-test": [
-    { group: "api", runs: SHORT },
+  "api-test": [{ group: "api", runs: SHORT }],
+  "load-test": [
+    { group: "overload", runs: SHORT },
+    { group: "api-load", runs: SHORT },
+    // a day by itself keeps one processor busy, and leaves the others idle
     { group: "api-day", runs: SHORT, isBeside: true },
   ],
-  "load-test": ["overload", "api-load"].map((group) => ({ group, runs: SHORT })),
 };
 
 export function groupNamed(name: string): Group {
