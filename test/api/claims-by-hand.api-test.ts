@@ -16,7 +16,7 @@ import { AgentNode } from "./agent-node.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { openStore } from "./open-store.ts";
-import type { ControlPlane } from "./plane.ts";
+import { type ControlPlane, FIELDS_UNSEEN } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod, workloadSpec } from "./replica-objects.ts";
 import { createPod, madePod, type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -62,7 +62,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
 
     /** What `kubectl apply` says on standard error. */
     async function applied(object: Json): Promise<string> {
-      const ended = await plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) });
+      const ended = await plane.kubectl(["apply", FIELDS_UNSEEN, "-f", "-"], {
+        stdin: JSON.stringify(object),
+      });
       return ended.stderr.trim();
     }
 

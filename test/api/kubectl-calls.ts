@@ -7,20 +7,24 @@ import { annotationsOf, type Json } from "../support/objects.ts";
 import { run } from "../support/process.ts";
 import { partOf } from "./binaries.ts";
 import { listItems } from "./list-items.ts";
-import type { ControlPlane } from "./plane.ts";
+import { type ControlPlane, FIELDS_UNSEEN } from "./plane.ts";
 
 /** What people do with kubectl, and what it says to them. */
 export function kubectlOn(plane: () => ControlPlane) {
   /** What `kubectl apply` says on standard error: warnings or why not. */
   async function apply(object: Json, ...flags: string[]): Promise<string> {
-    const ended = await plane().kubectl(["apply", ...flags, "-f", "-"], { stdin: JSON.stringify(object) });
+    const ended = await plane().kubectl(["apply", FIELDS_UNSEEN, ...flags, "-f", "-"], {
+      stdin: JSON.stringify(object),
+    });
     return ended.stderr.trim();
   }
 
   /** The same of `kubectl create`, which a pod without a name needs. */
   async function create(object: Json, ...flags: string[]): Promise<string> {
     const stdin = JSON.stringify(object);
-    const ended = await plane().kubectl(["create", ...flags, "-o", "name", "-f", "-"], { stdin });
+    const ended = await plane().kubectl(["create", FIELDS_UNSEEN, ...flags, "-o", "name", "-f", "-"], {
+      stdin,
+    });
     return (ended.rc === 0 ? ended.stdout : ended.stderr).trim();
   }
 

@@ -9,6 +9,7 @@ import { pod } from "../support/objects.ts";
 import { merge } from "./agent-calls.ts";
 import { callWith, kubeconfigOf, settingOf } from "./berthctl-cluster.ts";
 import { havePartsOrSkip } from "./binaries.ts";
+import { FIELDS_UNSEEN } from "./plane.ts";
 import { forceDelete, make, makeNode, makePod } from "./replica-objects.ts";
 import { WebhookCluster } from "./webhook-cluster.ts";
 
@@ -48,7 +49,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     after(() => cluster?.close());
 
     async function applied(object: object) {
-      return await cluster.plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) });
+      return await cluster.plane.kubectl(["apply", FIELDS_UNSEEN, "-f", "-"], {
+        stdin: JSON.stringify(object),
+      });
     }
 
     const asking = (name: string, annotations: Readonly<Record<string, string>>) => ({

@@ -9,7 +9,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { makeNamespaces } from "./crds.ts";
 import { statefulSet } from "./manifests.ts";
 import { openStore } from "./open-store.ts";
-import type { ControlPlane } from "./plane.ts";
+import { type ControlPlane, FIELDS_UNSEEN } from "./plane.ts";
 import { makeNode } from "./replica-objects.ts";
 import { type RunningWebhook, runWebhook } from "./running-webhook.ts";
 import { openControlPlane } from "./shared-plane.ts";
@@ -102,7 +102,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     /** What kubectl prints where it is refused; empty: the object was made. */
     async function create(object: Json, user: string, ...flags: readonly string[]): Promise<string> {
       const as = user === "admin" ? {} : { user };
-      const { rc, stderr } = await plane.kubectl(["create", "-f", "-", ...flags], {
+      const { rc, stderr } = await plane.kubectl(["create", FIELDS_UNSEEN, "-f", "-", ...flags], {
         stdin: JSON.stringify(object),
         ...as,
       });
