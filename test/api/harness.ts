@@ -14,6 +14,7 @@ import { ON_ONE_PROCESSOR, partOf, RARELY_COLLECTING, withVariables } from "./bi
 import { installDefinitions } from "./crds.ts";
 import { Daemon } from "./daemon.ts";
 import { ADMIN, ControlPlane, type PlaneAccess, type TestUser } from "./plane.ts";
+import { IDLE_API_SERVER, IDLE_ETCD } from "./plane-idle.ts";
 import { useTemplate } from "./plane-template.ts";
 import { freePorts } from "./ports.ts";
 
@@ -99,13 +100,18 @@ async function prepare(options: ControlPlaneOptions): Promise<OwnControlPlane> {
       ...variables,
       partOf("etcd"),
       ...etcdFlags(folder, client, peer),
-      ...(options.durable ? [] : ["--unsafe-no-fsync"]),
+      ...(options.durable ? [] : ["--unsafe-no-fsync", ...IDLE_ETCD]),
     ],
     join(folder, "etcd.log"),
   );
   const apiServer = new Daemon(
     "kube-apiserver",
-    [...variables, partOf("kube-apiserver"), ...apiServerFlags(folder, client, secure, options)],
+    [
+      ...variables,
+      partOf("kube-apiserver"),
+      ...apiServerFlags(folder, client, secure, options),
+      ...(options.durable ? [] : IDLE_API_SERVER),
+    ],
     join(folder, "kube-apiserver.log"),
   );
   const auditLog = auditLogOf(folder);
