@@ -9,7 +9,7 @@ import { noopLogger } from "../allocator/base/ports.ts";
 import type { Connection } from "../kube/api/connection.ts";
 import { createClock } from "../system/clock.ts";
 import { createRandom } from "../system/random.ts";
-import { writeCertificate } from "../test/api/replicas.ts";
+import { writeCertificate } from "../test/api/serving-certificate.ts";
 import { startWebhook } from "./replica.ts";
 import { call, podReview, UID } from "./testing/api-server.ts";
 

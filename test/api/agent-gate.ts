@@ -2,9 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, request, type Server } from "node:https";
 import { buffer } from "node:stream/consumers";
-import { createClock } from "../../system/clock.ts";
-import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import type { ControlPlane } from "./plane.ts";
+import { servingCertificate } from "./serving-certificate.ts";
 import type { TokenConfig } from "./token-config.ts";
 
 /** Requests that are kept from the API server. */
@@ -41,15 +40,9 @@ export class ApiGate {
   }
 
   static async start(plane: ControlPlane): Promise<ApiGate> {
-    const clock = createClock();
-    const ca = await issueAuthority(clock);
-    const { cert, key } = await issueServingCertificate(
-      ca,
-      { dnsNames: [], addresses: ["127.0.0.1"] },
-      clock,
-    );
+    const { ca, cert, key } = await servingCertificate();
     const server = createServer({ cert, key });
-    const gate = new ApiGate(plane, server, ca.cert);
+    const gate = new ApiGate(plane, server, ca);
     server.on("request", (incoming, response) => {
       gate.#pass(incoming, response).catch(() => response.destroy());
     });

@@ -11,6 +11,7 @@ import { havePartsOrSkip } from "./binaries.ts";
 import { dataOf, type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { Baseline } from "./plane-baseline.ts";
 import { keepTemplate, TEMPLATE_VARIABLE } from "./plane-template.ts";
+import { CERTIFICATE_VARIABLE, keepCertificate } from "./serving-certificate.ts";
 import { type Done, type Offer, type Order, PLANES_VARIABLE, SHARED_OPTIONS } from "./shared-plane.ts";
 
 interface Ready {
@@ -46,6 +47,7 @@ class PlanePool {
     const first = await this.#start();
     const { etcd, folder } = first.plane;
     process.env[TEMPLATE_VARIABLE] = keepTemplate(etcd, dataOf(folder), this.#folder);
+    process.env[CERTIFICATE_VARIABLE] = await keepCertificate(this.#folder);
     this.#rest(first);
   }
 

@@ -3,8 +3,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { createClock } from "../../system/clock.ts";
-import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { call } from "../../webhook/testing/api-server.ts";
 import { eventually } from "../support/eventually.ts";
 import { compileCache } from "../support/process.ts";
@@ -14,6 +12,7 @@ import { Daemon } from "./daemon.ts";
 import { Front } from "./front.ts";
 import type { ControlPlane } from "./plane.ts";
 import { freePorts } from "./ports.ts";
+import { writeCertificate } from "./serving-certificate.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 export const WEBHOOK_MAIN = programFile("webhook/main");
@@ -136,14 +135,4 @@ export async function startReplicas(plane: ControlPlane, options: ReplicasOption
     await replicas.close();
     throw error;
   }
-}
-
-/** Writes the pair of a server on 127.0.0.1 as `tls.crt` and `tls.key`; gives the authority's PEM. */
-export async function writeCertificate(folder: string): Promise<string> {
-  const clock = createClock();
-  const ca = await issueAuthority(clock);
-  const leaf = await issueServingCertificate(ca, { dnsNames: [], addresses: ["127.0.0.1"] }, clock);
-  writeFileSync(join(folder, "tls.crt"), leaf.cert);
-  writeFileSync(join(folder, "tls.key"), leaf.key, { mode: 0o600 });
-  return ca.cert;
 }

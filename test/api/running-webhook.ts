@@ -15,7 +15,7 @@ import type { Json } from "../support/objects.ts";
 import { connectAs, installAccounts, installPolicies } from "./accounts.ts";
 import { installDefinitions } from "./crds.ts";
 import type { ControlPlane } from "./plane.ts";
-import { writeCertificate } from "./replicas.ts";
+import { writeCertificate } from "./serving-certificate.ts";
 import { registerWebhooks } from "./webhooks.ts";
 
 export interface RunningWebhook {

@@ -16,9 +16,10 @@ import { makeNamespaces } from "./crds.ts";
 import { type OwnControlPlane, startControlPlane } from "./harness.ts";
 import { WEBHOOK_USER } from "./plane.ts";
 import { freePort } from "./ports.ts";
-import { readyz, writeCertificate } from "./replicas.ts";
+import { readyz } from "./replicas.ts";
 import { API_SERVER_FLAGS, fill, type Load, nodeOf, ordinalOf } from "./scale-load.ts";
 import { buildDist, canBePod, PodProcess, programIn } from "./scale-process.ts";
+import { writeCertificate } from "./serving-certificate.ts";
 
 const CLAIMS_LOADED = Number(process.env["BERTH_SCALE"] ?? 10_000);
 const LOAD: Load = {

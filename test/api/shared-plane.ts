@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type ControlPlaneOptions, startControlPlane } from "./harness.ts";
+import type { ControlPlaneOptions } from "./harness.ts";
 import { ControlPlane, type PlaneAccess, type TestUser, WEBHOOK_USER } from "./plane.ts";
 
 /** The socket of whoever has control planes to share; absent where a file is run by itself. */
@@ -119,14 +119,20 @@ class SharedControlPlane extends ControlPlane implements StoppablePlane {
  * calls this closes it.
  */
 export async function openControlPlane(): Promise<StoppablePlane> {
-  return (await openShared()) ?? (await startControlPlane(SHARED_OPTIONS));
+  return (await openShared()) ?? (await startOne());
 }
 
 /** The same, and without Berth's definitions. */
 export async function openUndefinedPlane(): Promise<StoppablePlane> {
   const shared = await openShared();
   await shared?.undefine();
-  return shared ?? (await startControlPlane(SHARED_OPTIONS));
+  return shared ?? (await startOne());
+}
+
+/** Where there are some to share, nothing that starts one is loaded. */
+async function startOne(): Promise<StoppablePlane> {
+  const { startControlPlane } = await import("./harness.ts");
+  return await startControlPlane(SHARED_OPTIONS);
 }
 
 /** Undefined: there are none to share. */
