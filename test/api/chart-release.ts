@@ -37,10 +37,16 @@ export async function mustHelm(
   return ended.stdout;
 }
 
+/** namespace and values -> what helm printed: the chart does not change while a file of tests runs. */
+const rendered = new Map<string, Promise<string>>();
+
 /** What would be installed into that namespace. */
 export async function render(values: Values = {}, namespace = "berth-system"): Promise<readonly Manifest[]> {
-  const text = await mustHelm(["template", "berth", CHART, "--namespace", namespace], { values });
-  const documents = parseYamlDocuments(text) as readonly (Manifest | null)[];
+  const key = JSON.stringify([namespace, values]);
+  const said =
+    rendered.get(key) ?? mustHelm(["template", "berth", CHART, "--namespace", namespace], { values });
+  rendered.set(key, said);
+  const documents = parseYamlDocuments(await said) as readonly (Manifest | null)[];
   return documents.filter((manifest) => manifest !== null);
 }
 
