@@ -7,7 +7,7 @@ import { FAMILIES, type Family, parseCidr } from "../allocator/ip/address.ts";
 import { cutSpace } from "../allocator/pool/blocks.ts";
 import { capacity, familiesOf, type Pool } from "../allocator/pool/pool.ts";
 import type { MetricsRegistry } from "../system/metrics.ts";
-import { readCertificate } from "./certificates/pair.ts";
+import { readCertificate } from "../system/pem/pair.ts";
 
 /** Gauges of what is known of the records, computed when they are asked for. */
 export function withMetrics(metrics: MetricsRegistry, cache: RecordCache): void {

@@ -7,6 +7,7 @@ import { BerthError, messageOf } from "../allocator/base/errors.ts";
 import type { Clock, Logger, Random, Readiness } from "../allocator/base/ports.ts";
 import type { Connection } from "../kube/api/connection.ts";
 import type { ListeningPlace } from "../system/listening.ts";
+import { type CertificatePair, readWholePair } from "../system/pem/pair.ts";
 import type { CleanupStack } from "../system/shutdown.ts";
 import { readAuthorities } from "./certificates/ca-bundle.ts";
 import { startCertificates } from "./certificates/controller.ts";
@@ -16,7 +17,7 @@ import {
   watchCertificateFiles,
 } from "./certificates/file-watch.ts";
 import { issueAuthority, issueServingCertificate, type ServerNames } from "./certificates/issue.ts";
-import { type CertificatePair, isServable, readServingPair, readWholePair } from "./certificates/pair.ts";
+import { isServable, readServingPair } from "./certificates/serving-pair.ts";
 import { namesOf } from "./certificates/terms.ts";
 import type { Issued } from "./config.ts";
 import { TRUSTED_CLIENTS, type TrustedClients } from "./http/client-check.ts";

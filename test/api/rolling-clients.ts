@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createClock } from "../../system/clock.ts";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { type ClientName, issueClient as issue, issueAuthority } from "../../webhook/certificates/issue.ts";
-import type { CertificatePair } from "../../webhook/certificates/pair.ts";
 
 const API_SERVER: ClientName = { name: "kube-apiserver", organization: "berth.dev:reviewers" };
 

@@ -24,8 +24,8 @@ import { toBerthError } from "../../kube/api/status.ts";
 import { renderErrorReference } from "../../scripts/error-reference.ts";
 import { EXAMPLES, FAULT_EXAMPLES } from "../../scripts/error-texts.ts";
 import { createClock } from "../../system/clock.ts";
+import { readPair } from "../../system/pem/pair.ts";
 import { issueAuthority } from "../../webhook/certificates/issue.ts";
-import { readPair } from "../../webhook/certificates/pair.ts";
 import type { Route } from "../../webhook/review/admission-review.ts";
 
 import { altered } from "../simulation/altered.ts";

@@ -11,10 +11,10 @@ import { created, syncedWatch } from "../../allocator/store/contract/subject.ts"
 import { EtcdClient } from "../../allocator/store/etcd/client.ts";
 import { openEtcdStore } from "../../allocator/store/etcd/store.ts";
 import { createClock } from "../../system/clock.ts";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { createRandom } from "../../system/random.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { issueAuthority, issueClient, issueServingCertificate } from "../../webhook/certificates/issue.ts";
-import type { CertificatePair } from "../../webhook/certificates/pair.ts";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { enableAuth } from "./auth.ts";

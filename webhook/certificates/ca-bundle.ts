@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { X509Certificate } from "node:crypto";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { type CertificatePair, certificatesIn, readCertificate, readPair } from "./pair.ts";
-import { CERTIFICATE_END } from "./pem-fault.ts";
+import { type CertificatePair, certificatesIn, readCertificate, readPair } from "../../system/pem/pair.ts";
+import { CERTIFICATE_END } from "../../system/pem/pem-fault.ts";
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 const END = new RegExp(CERTIFICATE_END, "g");

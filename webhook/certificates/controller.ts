@@ -6,11 +6,10 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { CONFIGURATIONS, type ObjectName, SECRETS } from "../../kube/api/resource.ts";
 import type { Controller } from "../../kube/controller/run-queue.ts";
 import { Reflector } from "../../kube/watch/reflector.ts";
-
+import { type CertificatePair, readCertificate } from "../../system/pem/pair.ts";
 import { issuerAmong, parseBundle } from "./ca-bundle.ts";
 import { MESSAGES } from "./events.ts";
 import type { ServerNames } from "./issue.ts";
-import { type CertificatePair, readCertificate } from "./pair.ts";
 import { allTrust, type Served, validateServingCert } from "./rotation.ts";
 import { CONFIGURATION, secretSeen, servedIn, watchBundles } from "./secret.ts";
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { type LogFields, type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
+import { type CertificatePair, readCertificate } from "../../system/pem/pair.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { serveTls, type TlsServer } from "../http/tls-server.ts";
 import { call } from "../testing/api-server.ts";
@@ -16,7 +17,6 @@ import {
   watchCertificateFiles,
 } from "./file-watch.ts";
 import { issueAuthority, issueServingCertificate } from "./issue.ts";
-import { type CertificatePair, readCertificate } from "./pair.ts";
 
 const NAMES = { dnsNames: [], addresses: ["127.0.0.1"] };
 const real = createClock();

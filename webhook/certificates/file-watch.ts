@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
 import type { Clock, Logger } from "../../allocator/base/ports.ts";
-import type { CertificatePair } from "./pair.ts";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 
 interface CertificateWatchOptions {
   /** Where certificate and key lie, PEM. */

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../allocator/base/errors.ts";
+import { readPair } from "../../system/pem/pair.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { ensureCertificates } from "./folder.ts";
 import { issueAuthority, type ServerNames } from "./issue.ts";
-import { readPair } from "./pair.ts";
 
 const LOCAL: ServerNames = { dnsNames: ["localhost"], addresses: ["127.0.0.1"] };
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -6,6 +6,7 @@ import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { writeDurably } from "../../system/durable-file.ts";
 import { makeFolder } from "../../system/folders.ts";
+import { type CertificatePair, readCertificate, readPair } from "../../system/pem/pair.ts";
 import {
   type ClientName,
   issueAuthority,
@@ -14,7 +15,7 @@ import {
   LEAF_LIFE_MS,
   type ServerNames,
 } from "./issue.ts";
-import { type CertificatePair, needsRenewal, readCertificate, readPair } from "./pair.ts";
+import { needsRenewal } from "./serving-pair.ts";
 
 /** Whoever can read the folder's `client.key`. */
 export const FOLDER_CLIENT: ClientName = { name: "berth-client", organization: "berth.dev:reviewers" };

@@ -7,9 +7,10 @@ import { describe, it } from "node:test";
 import { connect, createServer } from "node:tls";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { createClock } from "../../system/clock.ts";
+import { readCertificate, readPair } from "../../system/pem/pair.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { issueAuthority, issueServingCertificate, type ServerNames } from "./issue.ts";
-import { needsRenewal, readCertificate, readPair, readServingPair } from "./pair.ts";
+import { needsRenewal, readServingPair } from "./serving-pair.ts";
 
 const LOCAL: ServerNames = { dnsNames: ["localhost"], addresses: ["127.0.0.1", "::1"] };
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -19,7 +19,7 @@ import {
 } from "@peculiar/x509";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
-import { type CertificatePair, readPair } from "./pair.ts";
+import { type CertificatePair, readPair } from "../../system/pem/pair.ts";
 
 /** What clients reach the server by; at least one. */
 export interface ServerNames {

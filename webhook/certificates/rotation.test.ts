@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { describe, it } from "node:test";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { bundleOf, parseBundle } from "./ca-bundle.ts";
 import { issueAuthority, issueServingCertificate } from "./issue.ts";
-import type { CertificatePair } from "./pair.ts";
 import {
   type CertSecret,
   type ObservedCerts,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { X509Certificate } from "node:crypto";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { type CertificatePair, readPair } from "../../system/pem/pair.ts";
 import { bundleOf, issuerAmong, parseBundle, signerOf } from "./ca-bundle.ts";
 import type { ServerNames } from "./issue.ts";
-import { type CertificatePair, readPair } from "./pair.ts";
 import { textOf, timesOf } from "./retirement.ts";
 
 /** What stands in the Secret that is served: PEM, empty where there is nothing. */

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
 import { describe, it } from "node:test";
 import { type ConnectionOptions, connect } from "node:tls";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { issueClient, issueServingCertificate } from "../certificates/issue.ts";
-import type { CertificatePair } from "../certificates/pair.ts";
 import { API_SERVER, bench, clientOf, setUp } from "../testing/tls-clients.ts";
 
 const LOOPBACK = { dnsNames: [], addresses: ["127.0.0.1"] };

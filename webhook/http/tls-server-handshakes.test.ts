@@ -6,10 +6,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { after, afterEach, before, describe, it } from "node:test";
 import { type ConnectionOptions, connect } from "node:tls";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { COSTLY_CHAINS, chainOf } from "../../test/hostile/certificate-chains.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { issueAuthority, issueClient } from "../certificates/issue.ts";
-import type { CertificatePair } from "../certificates/pair.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
 import type { TlsServer, TlsServerOptions } from "./tls-server.ts";
 

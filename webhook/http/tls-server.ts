@@ -14,8 +14,9 @@ import {
 import { HANDSHAKE_MS } from "../../system/handshakes.ts";
 import { type ListeningPlace, listenAt, placeWords } from "../../system/listening.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
+import { type CertificatePair, readPair } from "../../system/pem/pair.ts";
 import { readAuthorities } from "../certificates/ca-bundle.ts";
-import { type CertificatePair, readPair, readServingPair } from "../certificates/pair.ts";
+import { readServingPair } from "../certificates/serving-pair.ts";
 import { fitLine } from "../review/warnings.ts";
 import {
   certificateObjection,

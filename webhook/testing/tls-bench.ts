@@ -4,8 +4,8 @@ import type { RequestListener } from "node:http";
 import { Agent } from "node:https";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { createClock } from "../../system/clock.ts";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { issueAuthority, issueServingCertificate } from "../certificates/issue.ts";
-import type { CertificatePair } from "../certificates/pair.ts";
 import { serveTls, type TlsServer, type TlsServerOptions } from "../http/tls-server.ts";
 import { type Call, call, type Reply } from "./api-server.ts";
 

@@ -2,8 +2,8 @@
 // Clients with certificates, of a TLS server of their own.
 import "../certificates/reflect-metadata.ts";
 import { afterEach, before } from "node:test";
+import type { CertificatePair } from "../../system/pem/pair.ts";
 import { type ClientName, issueAuthority, issueClient } from "../certificates/issue.ts";
-import type { CertificatePair } from "../certificates/pair.ts";
 import { TlsBench } from "./tls-bench.ts";
 
 export let bench: TlsBench;

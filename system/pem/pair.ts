@@ -9,9 +9,6 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** Renewal is due when so much of the life is over: one third is left to notice that it fails. */
-const DUE_AFTER = 2 / 3;
-
 /** @throws BerthError CERTIFICATE_INVALID when it cannot be read; `what` is how it is called then */
 export function readCertificate(pem: string, what = "the certificate"): X509Certificate {
   try {
@@ -67,32 +64,6 @@ export function readWholePair(pair: CertificatePair, files?: PairNames): X509Cer
   const where = files === undefined ? "" : ` in ${files.cert}`;
   for (const [n, one] of all.entries()) readCertificate(one, `certificate ${n + 1} of ${all.length}${where}`);
   return first;
-}
-
-/**
- * As `readWholePair`, for now.
- * @throws BerthError CERTIFICATE_INVALID when the certificate has expired, too; `now` in milliseconds since 1970
- */
-export function readServingPair(pair: CertificatePair, now: number): X509Certificate {
-  const certificate = readWholePair(pair);
-  if (certificate.validToDate.getTime() > now) return certificate;
-  throw invalid(`the certificate expired on ${certificate.validToDate.toISOString()}; renew it`);
-}
-
-export function isServable(pair: CertificatePair, now: number): boolean {
-  try {
-    readServingPair(pair, now);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Whether two thirds of the certificate's life are over. @throws BerthError CERTIFICATE_INVALID */
-export function needsRenewal(cert: string, now: number): boolean {
-  const { validFromDate, validToDate } = readCertificate(cert);
-  const life = validToDate.getTime() - validFromDate.getTime();
-  return now >= validFromDate.getTime() + life * DUE_AFTER;
 }
 
 function invalid(message: string, cause?: unknown): BerthError {
