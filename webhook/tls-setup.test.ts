@@ -8,6 +8,8 @@ import { type Clock, type LogFields, noopLogger } from "../allocator/base/ports.
 import { ScriptedConnection } from "../kube/testing/scripted-connection.ts";
 import { AnchoredClock } from "../system/anchored-clock.ts";
 import { createClock } from "../system/clock.ts";
+import type { CertificatePair } from "../system/pem/pair.ts";
+import { SHORT_KEY } from "../system/pem/testing/short-key.ts";
 import { createRandom } from "../system/random.ts";
 import type { CleanupStack } from "../system/shutdown.ts";
 import { ManualClock } from "../system/testing/manual-clock.ts";
@@ -82,7 +84,7 @@ describe("certificates from files", () => {
       reason: `the certificate in ${folder} cannot be used: the private key in ${join(folder, "tls.key")} is not that of the certificate in ${join(folder, "tls.crt")}; ${NEXT}`,
     });
     assert.deepEqual(serving.certificates(), {});
-    assert.deepEqual(lines, ["certificate files hold no pair; waiting for one"]);
+    assert.deepEqual(lines, ["certificate files hold no pair that can be served; waiting for one"]);
     await assert.rejects(
       get(),
       /self-signed|unable to verify|issuer/i,
@@ -147,7 +149,11 @@ describe("certificates from files", () => {
     });
     await look();
     await look();
-    assert.deepEqual(lines, ["certificate files hold no pair; waiting for one"], "nothing changed");
+    assert.deepEqual(
+      lines,
+      ["certificate files hold no pair that can be served; waiting for one"],
+      "nothing changed",
+    );
     await write("tls.crt", cert + other);
     while (!serving.ready().ready) await look();
     await write("tls.crt", half);
@@ -155,6 +161,45 @@ describe("certificates from files", () => {
     assert.deepEqual(errors, [broken, broken]);
     assert.equal(serving.ready().ready, true);
     assert.equal(await get(), "ok", "the old one stays");
+  });
+
+  it("are waited for when OpenSSL takes no such key, and refused when they are renewed with one", async () => {
+    const { cert, key } = await leaf();
+    const [certFile, keyFile] = [join(folder, "tls.crt"), join(folder, "tls.key")];
+    const put = async (pair: CertificatePair) => {
+      await write("tls.crt", pair.cert);
+      await write("tls.key", pair.key);
+    };
+    await put(SHORT_KEY);
+    const { serving, get } = await serve();
+    const short = `${certFile} is refused: its key (RSA, 1024 bits) is too short for OpenSSL; make one of at least 2048 bits (RSA), or of the curve P-256`;
+    assert.deepEqual(serving.ready(), {
+      ready: false,
+      reason: `the certificate in ${folder} cannot be used: ${short}; ${NEXT}`,
+    });
+    await write("tls.key", key);
+    while (lines.length < 2) await look();
+    await rm(keyFile);
+    while (lines.length < 3) await look();
+    await put({ cert, key });
+    while (!serving.ready().ready) await look();
+    await put(SHORT_KEY);
+    while (!errors.slice(1).includes(short)) await look();
+    await rm(keyFile);
+    while (lines.at(-1) !== "certificate files cannot be read; the certificate stays") await look();
+    assert.equal(serving.ready().ready, true);
+    assert.deepEqual(serving.certificates(), { serving: cert });
+    assert.equal(await get(), "ok", "the old one stays");
+    const [first, second, third] = lines;
+    assert.deepEqual(
+      [first, second, third],
+      [
+        "certificate files hold no pair that can be served; waiting for one",
+        "new certificate files are refused, too; waiting for others",
+        "certificate files cannot be read; waiting for them",
+      ],
+    );
+    assert.ok(lines.includes("new certificate files are refused; the certificate stays"));
   });
 
   it("are waited for, not ready, when they have expired", async () => {

@@ -79,7 +79,10 @@ async function openFiles({
     readWholePair(pair, filesIn(certificates));
     return { certificate: pair };
   } catch (error) {
-    log.warn("certificate files hold no pair; waiting for one", { path: certificates, error });
+    log.warn("certificate files hold no pair that can be served; waiting for one", {
+      path: certificates,
+      error,
+    });
     return await unfitFor(pair, error, { certificates, clock });
   }
 }
@@ -180,6 +183,7 @@ function followFiles(
       }
       serving = pair;
     },
+    isServed: () => serving !== undefined,
     isDue: (pair) => serving === undefined && isServable(pair, clock.now()),
     unread: (error) => {
       unread = error === undefined ? undefined : whyUnfit(certificates, error);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
 import { BerthError } from "../../allocator/base/errors.ts";
+import { opensslRefusal } from "./openssl-refusal.ts";
 import { CERTIFICATE_BEGIN, pemFault } from "./pem-fault.ts";
 
 /** A certificate (others of its chain may follow it) and its private key, both PEM. */
@@ -55,14 +57,19 @@ export function readPair({ cert, key }: CertificatePair, files?: PairNames): X50
 }
 
 /**
- * As `readPair`, with whatever follows the certificate: OpenSSL serves none of a chain in which it cannot read one, as where that is half
- * written.
+ * As `readPair`, with whatever follows the certificate, for OpenSSL to use: it serves none of a chain in which it cannot read one, as where
+ * that is half written, and takes no key that is too short.
  */
 export function readWholePair(pair: CertificatePair, files?: PairNames): X509Certificate {
   const first = readPair(pair, files);
   const all = certificatesIn(pair.cert);
   const where = files === undefined ? "" : ` in ${files.cert}`;
   for (const [n, one] of all.entries()) readCertificate(one, `certificate ${n + 1} of ${all.length}${where}`);
+  try {
+    createSecureContext({ cert: pair.cert, key: pair.key });
+  } catch (error) {
+    throw invalid(`${files?.cert ?? "the certificate"} is refused: ${opensslRefusal(error, first)}`, error);
+  }
   return first;
 }
 

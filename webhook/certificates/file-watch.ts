@@ -12,6 +12,8 @@ interface CertificateWatchOptions {
   readonly reload: (certificate: CertificatePair) => void;
   /** Whether what did not change is to be reloaded all the same, because it can be used by now; absent: never. */
   readonly isDue?: (certificate: CertificatePair) => boolean;
+  /** Whether a pair of these files is served by now; absent: it is from the beginning. */
+  readonly isServed?: () => boolean;
   /** Told once that the files cannot be read, and, without an error, that they can again. */
   readonly unread?: (error?: unknown) => void;
   readonly clock: Clock;
@@ -40,7 +42,8 @@ export async function readCertificateFiles(
  * certificate beside the old key while the two are being written, is tried again once the files change again.
  */
 export function watchCertificateFiles(options: CertificateWatchOptions): CertificateWatch {
-  const { files, serving, reload, isDue = () => false, unread, clock, log, everyMs } = options;
+  const { files, serving, reload, isDue = () => false, isServed = () => true, unread } = options;
+  const { clock, log, everyMs } = options;
   return watch({
     read: () => readCertificateFiles(files),
     seen: serving,
@@ -48,12 +51,15 @@ export function watchCertificateFiles(options: CertificateWatchOptions): Certifi
     apply: reload,
     unreadable: (error) => {
       unread?.(error);
-      log.warn("certificate files cannot be read; the certificate stays", { files, error });
+      if (isServed()) log.warn("certificate files cannot be read; the certificate stays", { files, error });
+      else log.warn("certificate files cannot be read; waiting for them", { files, error });
     },
     readable: () => unread?.(),
     applied: () => log.info("certificate reloaded", { files }),
-    refused: (error) =>
-      log.error("new certificate files are refused; the certificate stays", { files, error }),
+    refused: (error) => {
+      if (isServed()) log.error("new certificate files are refused; the certificate stays", { files, error });
+      else log.error("new certificate files are refused, too; waiting for others", { files, error });
+    },
     ...{ clock, everyMs },
   });
 }

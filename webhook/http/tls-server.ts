@@ -14,7 +14,7 @@ import {
 import { HANDSHAKE_MS } from "../../system/handshakes.ts";
 import { type ListeningPlace, listenAt, placeWords } from "../../system/listening.ts";
 import { ONE_REQUEST } from "../../system/one-request.ts";
-import { type CertificatePair, readPair } from "../../system/pem/pair.ts";
+import { type CertificatePair, readPair, readWholePair } from "../../system/pem/pair.ts";
 import { readAuthorities } from "../certificates/ca-bundle.ts";
 import { readServingPair } from "../certificates/serving-pair.ts";
 import { fitLine } from "../review/warnings.ts";
@@ -153,7 +153,7 @@ function contextOf(from: {
   readonly clientAuthority: string | undefined;
 }): SecureContextOptions {
   const { certificate, clientAuthority } = from;
-  readPair(certificate);
+  readWholePair(certificate);
   const { cert, key } = certificate;
   // each by itself, as it was read: of a text with several OpenSSL may take fewer
   const ca = clientAuthority === undefined ? {} : { ca: readAuthorities(clientAuthority).map(String) };
