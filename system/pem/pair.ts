@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { opensslRefusal } from "./openssl-refusal.ts";
-import { CERTIFICATE_BEGIN, pemFault } from "./pem-fault.ts";
+import { CERTIFICATE_BEGIN, CERTIFICATE_END, pemFault } from "./pem-fault.ts";
 
 /** A certificate (others of its chain may follow it) and its private key, both PEM. */
 export interface CertificatePair {
@@ -26,6 +26,28 @@ const BEGIN = new RegExp(CERTIFICATE_BEGIN, "g");
 export function certificatesIn(pem: string): readonly string[] {
   const starts = [...pem.matchAll(BEGIN)].map(({ index }) => index);
   return starts.map((start, n) => pem.slice(start, starts[n + 1]));
+}
+
+const END = new RegExp(CERTIFICATE_END, "g");
+
+/**
+ * Every certificate of a text in which each one counts: OpenSSL passes over the first that it cannot read, and over all behind it.
+ * @throws BerthError CERTIFICATE_INVALID, which says which of them cannot be read, and names the file if there is one
+ */
+export function readCertificates(text: string, file?: string): X509Certificate[] {
+  const parts = certificatesIn(text);
+  const [count, ends] = [parts.length, [...text.matchAll(END)].length];
+  if (count > 0 && count === ends) return readAll(parts, file);
+  const found =
+    count === 0 || ends === 0
+      ? pemFault(text, "certificate")
+      : `it has the beginnings of ${count} certificates and the ends of ${ends}`;
+  throw invalid(`${file ?? "the certificates"} cannot be read: ${found}`);
+}
+
+function readAll(parts: readonly string[], file?: string): X509Certificate[] {
+  const where = file === undefined ? "" : ` in ${file}`;
+  return parts.map((one, n) => readCertificate(one, `certificate ${n + 1} of ${parts.length}${where}`));
 }
 
 /** What the two are called where they are files. */
@@ -62,9 +84,7 @@ export function readPair({ cert, key }: CertificatePair, files?: PairNames): X50
  */
 export function readWholePair(pair: CertificatePair, files?: PairNames): X509Certificate {
   const first = readPair(pair, files);
-  const all = certificatesIn(pair.cert);
-  const where = files === undefined ? "" : ` in ${files.cert}`;
-  for (const [n, one] of all.entries()) readCertificate(one, `certificate ${n + 1} of ${all.length}${where}`);
+  readAll(certificatesIn(pair.cert), files?.cert);
   try {
     createSecureContext({ cert: pair.cert, key: pair.key });
   } catch (error) {

@@ -74,7 +74,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const node = await nodeWith("node-b");
       const other = await suite.cluster.pod("early-1", "node-b");
       const words = await node.runtime.refused("ADD", onLan(other, "c1"));
-      assert.match(words, /the certificates for etcd cannot be used \(ENOENT.*etcd-ca\.pem/);
+      assert.match(words, /the certificates for etcd cannot be used: ENOENT.*etcd-ca\.pem/);
       secret.write(etcd.folder);
       assert.equal((await node.runtime.add(onLan(other, "c1"))).length, 1, "and then they are read");
       await node.runtime.del(onLan(other, "c1"));

@@ -57,17 +57,17 @@ describe("authorities that each count", () => {
     {
       name: "nothing",
       text: "",
-      why: /^the certificates cannot be read: it has the beginnings of 0 and the ends of 0$/,
+      why: /^the certificates cannot be read: it is empty$/,
     },
     {
       name: "a second one that breaks off",
       text: two.cert + one.slice(0, 200),
-      why: /the beginnings of 2 and the ends of 1$/,
+      why: /the beginnings of 2 certificates and the ends of 1$/,
     },
     {
       name: "a second one whose first line is damaged",
       text: both.replace("-----\n-----B", "-----\n----B"),
-      why: /the beginnings of 1 and the ends of 2$/,
+      why: /the beginnings of 1 certificates and the ends of 2$/,
     },
     {
       name: "a second one with bytes that are none",

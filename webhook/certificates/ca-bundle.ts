@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { X509Certificate } from "node:crypto";
 import { BerthError } from "../../allocator/base/errors.ts";
-import { type CertificatePair, certificatesIn, readCertificate, readPair } from "../../system/pem/pair.ts";
-import { CERTIFICATE_END } from "../../system/pem/pem-fault.ts";
+import { type CertificatePair, readCertificates, readPair } from "../../system/pem/pair.ts";
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-const END = new RegExp(CERTIFICATE_END, "g");
 
 /** Every authority in the text, in order and once, whatever else stands there: it was written by somebody. */
 export function parseBundle(text: string): X509Certificate[] {
@@ -18,23 +16,15 @@ export function parseBundle(text: string): X509Certificate[] {
 }
 
 /**
- * Every authority of a text in which each one counts: OpenSSL passes over the first that it cannot read, and over all behind it.
+ * Every authority of a text in which each one counts.
  * @throws BerthError CERTIFICATE_INVALID, which says which of them cannot be used
  */
 export function readAuthorities(text: string): X509Certificate[] {
-  const parts = certificatesIn(text);
-  const [ends, count] = [[...text.matchAll(END)].length, parts.length];
-  if (count !== ends || count === 0) {
-    const found = `it has the beginnings of ${count} and the ends of ${ends}`;
-    throw new BerthError("CERTIFICATE_INVALID", `the certificates cannot be read: ${found}`);
-  }
-  return parts.map((part, n) => {
-    const certificate = readCertificate(part, `certificate ${n + 1} of ${count}`);
+  const certificates = readCertificates(text);
+  return certificates.map((certificate, n) => {
     if (certificate.ca || isOwnIssuer(certificate)) return certificate;
-    throw new BerthError(
-      "CERTIFICATE_INVALID",
-      `certificate ${n + 1} of ${count} is not that of an authority`,
-    );
+    const words = `certificate ${n + 1} of ${certificates.length} is not that of an authority`;
+    throw new BerthError("CERTIFICATE_INVALID", words);
   });
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { createClock } from "../../../system/clock.ts";
+import { SHORT_KEY } from "../../../system/pem/testing/short-key.ts";
 import { issueAuthority, issueClient } from "../../../webhook/certificates/issue.ts";
+import { messageOf } from "../../base/errors.ts";
 import { CertificateFiles, readEndpoints, readPassword } from "./access.ts";
 
 describe("endpoints of etcd", () => {
@@ -52,18 +54,79 @@ describe("certificates of etcd on disk", () => {
     const [first, next] = [await issueClient(ca, name, clock), await issueClient(ca, name, clock)];
     write(certFile, first.cert);
     write(keyFile, first.key);
+    const told: string[] = [];
+    const refused = (error: unknown) => told.push(messageOf(error));
     const files = new CertificateFiles({ endpoints: [], certFile, keyFile });
     assert.equal(files.read().cert?.toString(), first.cert);
-    assert.equal(files.hasChanged(), false);
+    assert.equal(files.hasChanged(refused), false);
     write(certFile, next.cert);
-    assert.equal(files.hasChanged(), false, "the key is still the old one");
+    assert.equal(files.hasChanged(refused), false, "the key is still the old one");
+    assert.equal(files.hasChanged(refused), false);
+    assert.deepEqual(told, [
+      `the certificates for etcd cannot be used: the private key in ${keyFile} is not that of the certificate in ${certFile}; mend that, or name other files`,
+    ]);
     write(keyFile, next.key);
-    assert.equal(files.hasChanged(), true);
-    assert.equal(files.hasChanged(), false);
+    assert.equal(files.hasChanged(refused), true);
+    assert.equal(files.hasChanged(refused), false);
     assert.equal(files.read().cert?.toString(), next.cert);
   });
 
-  it("are named when they cannot be used", () => {
+  it("are said to be what they are when they cannot be used, each by its name", async () => {
+    const clock = createClock();
+    const ca = await issueAuthority(clock);
+    const { cert, key } = await issueClient(ca, { name: "host-a", organization: "berth" }, clock);
+    const caFile = join(folder, "etcd-ca.pem");
+    const half = (pem: string) => pem.slice(0, pem.length / 2);
+    const whole = { ca: ca.cert, cert, key };
+    const rows: readonly [Partial<typeof whole>, string][] = [
+      [
+        { ca: half(ca.cert) },
+        `${caFile} cannot be read: it breaks off before its line -----END CERTIFICATE-----`,
+      ],
+      [{ ca: "" }, `${caFile} cannot be read: it is empty`],
+      [
+        { ca: ca.key },
+        `${caFile} cannot be read: it has no line -----BEGIN CERTIFICATE-----: it holds a private key`,
+      ],
+      [
+        { ca: ca.cert + half(ca.cert) },
+        `${caFile} cannot be read: it has the beginnings of 2 certificates and the ends of 1`,
+      ],
+      [
+        { cert: half(cert) },
+        `${certFile} cannot be read: it breaks off before its line -----END CERTIFICATE-----`,
+      ],
+      [
+        { cert: cert + half(ca.cert) },
+        `certificate 2 of 2 in ${certFile} cannot be read: it breaks off before its line -----END CERTIFICATE-----`,
+      ],
+      [{ key: "" }, `${keyFile} cannot be read: it is empty`],
+      [{ key: ca.key }, `the private key in ${keyFile} is not that of the certificate in ${certFile}`],
+      [
+        SHORT_KEY,
+        `${certFile} is refused: its key (RSA, 1024 bits) is too short for OpenSSL; make one of at least 2048 bits (RSA), or of the curve P-256`,
+      ],
+    ];
+    const files = new CertificateFiles({ endpoints: [], caFile, certFile, keyFile });
+    for (const [wrong, why] of rows) {
+      const held = { ...whole, ...wrong };
+      write(caFile, held.ca);
+      write(certFile, held.cert);
+      write(keyFile, held.key);
+      const message = `the certificates for etcd cannot be used: ${why}; mend that, or name other files`;
+      assert.throws(() => files.read(), { code: "CERTIFICATE_INVALID", message });
+    }
+    rmSync(keyFile);
+    mkdirSync(keyFile);
+    assert.throws(() => files.read(), { message: new RegExp(`: ${keyFile} cannot be read: EISDIR`) });
+    rmSync(keyFile, { recursive: true });
+    write(caFile, ca.cert);
+    write(certFile, cert);
+    write(keyFile, key);
+    assert.deepEqual(files.read(), whole);
+  });
+
+  it("are named when they are not there", () => {
     const gone = join(folder, "gone.pem");
     const files = new CertificateFiles({ endpoints: [], caFile: gone });
     assert.throws(() => files.read(), { code: "CERTIFICATE_INVALID", message: new RegExp(gone) });

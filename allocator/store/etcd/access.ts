@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync, statSync } from "node:fs";
-import { createSecureContext } from "node:tls";
+import { readCertificates, readWholePair } from "../../../system/pem/pair.ts";
 import { BerthError, messageOf } from "../../base/errors.ts";
 import type { TlsMaterial } from "./grpc-connection.ts";
 
@@ -47,6 +47,7 @@ export function accessKey({ endpoints, ...files }: EtcdAccess): string {
 export class CertificateFiles {
   readonly #files: { readonly [K in keyof TlsMaterial]?: string };
   #seen = "";
+  #refused = "";
 
   constructor({ caFile, certFile, keyFile }: EtcdAccess) {
     this.#files = {
@@ -59,30 +60,39 @@ export class CertificateFiles {
     }
   }
 
-  /** Throws CERTIFICATE_INVALID, naming the files, for what cannot be read or does not fit together. */
+  /** Throws CERTIFICATE_INVALID, which says which of the files cannot be used, why, and what to do. */
   read(): TlsMaterial {
     try {
       this.#seen = this.#stamp();
-      const read = Object.entries(this.#files).map(([part, file]) => [part, readFileSync(file)]);
-      const material: TlsMaterial = Object.fromEntries(read);
-      createSecureContext(material);
-      return material;
+      return this.#readAll();
     } catch (error) {
-      const files = Object.values(this.#files).join(", ");
-      const words = `${UNUSABLE_CERTIFICATES} (${messageOf(error)}); check ${files}`;
+      const words = `${UNUSABLE_CERTIFICATES}: ${messageOf(error)}; mend that, or name other files`;
       throw new BerthError("CERTIFICATE_INVALID", words, { cause: error });
     }
   }
 
-  /** Whether other files lie there than were read last, and can be used: a pair may be half written. */
-  hasChanged(): boolean {
-    const before = this.#seen;
-    if (this.#stamp() === before) return false;
+  #readAll(): TlsMaterial {
+    const { ca: caFile, cert: certFile, key: keyFile } = this.#files;
+    const ca = caFile === undefined ? {} : { ca: textOf(caFile) };
+    // OpenSSL passes over an authority that it cannot read, and says later that it knows nobody
+    if (ca.ca !== undefined) readCertificates(ca.ca, caFile);
+    if (certFile === undefined || keyFile === undefined) return ca;
+    const pair = { cert: textOf(certFile), key: textOf(keyFile) };
+    readWholePair(pair, { cert: certFile, key: keyFile });
+    return { ...ca, ...pair };
+  }
+
+  /** Whether other files lie there than were read last, and can be used. `refused` is told once of those that cannot: they may be half written. */
+  hasChanged(refused: (error: unknown) => void): boolean {
+    const [before, now] = [this.#seen, this.#stamp()];
+    if (now === before) return false;
     try {
       this.read();
       return true;
-    } catch {
+    } catch (error) {
       this.#seen = before; // looked at again
+      if (before !== "" && this.#refused !== now) refused(error);
+      this.#refused = now;
       return false;
     }
   }
@@ -90,6 +100,15 @@ export class CertificateFiles {
   /** Of all files: a rename in a mounted folder, as Kubernetes does it, gives others too. */
   #stamp(): string {
     return Object.values(this.#files).map(stampOf).join(" ");
+  }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const why = messageOf(error);
+    throw new Error(why.includes(file) ? why : `${file} cannot be read: ${why}`, { cause: error });
   }
 }
 

@@ -263,8 +263,11 @@ export class EtcdClient {
     const now = this.#deps.clock.monotonic();
     if (now - this.#filesSeen < FILES_MS) return;
     this.#filesSeen = now;
-    if (!this.#files.hasChanged()) return;
-    this.#deps.log.info("certificates for etcd have changed; connecting again", { host: this.place });
+    const [log, host] = [this.#deps.log, this.place];
+    const refused = (error: unknown) =>
+      log.warn("new certificates for etcd are refused; connections that stand go on", { host, error });
+    if (!this.#files.hasChanged(refused)) return;
+    log.info("certificates for etcd have changed; connecting again", { host });
     await Promise.all(this.#members.map((member) => member.retire()));
   }
 }
