@@ -32,6 +32,7 @@ export class HostProcess {
   readonly #network: NetworkHost | undefined;
   readonly #flags: readonly string[];
   #running: Started | undefined;
+  #log = "";
 
   private constructor(folder: string, { node, urls, network, host, flags = [] }: HostProcessOptions) {
     this.node = node;
@@ -72,7 +73,15 @@ export class HostProcess {
     const more = ["--node", this.node, "--log-level", "error", ...this.#flags];
     await startUp([...flags, ...more], ENV, (running) => {
       this.#running = running;
+      running.child.stderr?.on("data", (text: string) => {
+        this.#log += text;
+      });
     });
+  }
+
+  /** What its processes have logged, of the level error. */
+  get log(): string {
+    return this.#log;
   }
 
   /** As the kernel does when memory is short. */

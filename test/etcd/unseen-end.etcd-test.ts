@@ -50,6 +50,11 @@ if (havePartsOrSkip(["etcd"])) {
       const forced = await berthctl(members.urls, "release", key, "--force");
       assert.equal(forced.rc, 0, forced.stderr);
       assert.match(forced.stderr, helps);
+      const told = await eventually("its host says so while it serves", () =>
+        host.log.split("\n").find((line) => line.includes("does not keep for this host any more")),
+      );
+      assert.match(told, helps);
+      for (const named of [box.containerID, address, `default/${key}`]) assert.ok(told.includes(named), told);
       await host.kill9();
       await host.up();
       const { msg } = await eventually("it has asked etcd", async () => {

@@ -24,6 +24,7 @@ import { EtcdNetworks } from "./etcd-networks.ts";
 import { Fences } from "./fences.ts";
 import { FormerClaims, freeFormer, releaseFormer } from "./former-containers.ts";
 import { type InUse, isKeptIn } from "./in-use.ts";
+import { LostClaims } from "./lost-claims.ts";
 import { Presence } from "./presence.ts";
 
 export interface EtcdSideOptions {
@@ -73,8 +74,9 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
   const { access, node, clock, random, log, metrics } = options;
   const client = new EtcdClient(access, options);
   const registry = new HostRegistry(client, log);
-  const { presence, store } = openGuardedStore(options, client, registry);
+  const { presence, store, isKept } = openGuardedStore(options, client, registry);
   const view = new RecordCache(log, { ofContainers: true });
+  const lost = new LostClaims({ ...options, view, presence, isKept });
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal);
   const ended = following.ended.catch((error: unknown) => {
@@ -100,9 +102,12 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
     known,
     reachBy: (other) => client.reachBy(other),
     pools: () => view.pools(),
-    start: (inUse) => presence.start(inUse),
+    start(inUse) {
+      presence.start(inUse);
+      lost.start(inUse);
+    },
     async close() {
-      await Promise.all([presence.close(), claims.close(), collector.close()]);
+      await Promise.all([presence.close(), lost.close(), claims.close(), collector.close()]);
       stop.abort();
       await store.close();
       await ended;
@@ -122,7 +127,7 @@ function openGuardedStore(options: EtcdSideOptions, client: EtcdClient, registry
     revision: (failed) => presence.revision(failed),
   };
   const store: Store = openEtcdStore({ client, clock, random, log, metrics, guard });
-  return { presence, store };
+  return { presence, store, isKept };
 }
 
 /** It collects what hosts left that a person has fenced: nobody else says that a container is gone. */
