@@ -92,6 +92,8 @@ export class NodeSandboxes {
     return {
       look: async (path) => (this.#netns.has(path) ? "present" : "gone"),
       identity: async (path) => (path === OWN_NETNS || this.#netns.has(path) ? path : undefined),
+      hasProcessEnded: () => false, // they have names of their own
+      namespacesInUse: async () => undefined,
       read: async (path) => {
         throw new Error(`ENOENT: ${path}`);
       },

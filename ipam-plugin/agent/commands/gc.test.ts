@@ -87,6 +87,23 @@ describe("GC", () => {
     assert.deepEqual(node.held, ["10.1.2.3"]);
   });
 
+  it("frees a sandbox whose process is gone, if it is known that no other is in its namespace", async () => {
+    const paths = { a: "/proc/7/ns/net", b: "/proc/8/ns/net", c: "/proc/9/ns/net" };
+    for (const [cid, netns] of Object.entries(paths)) {
+      node.host.present.add(netns);
+      await node.add({ cid, netns });
+      node.host.unknown.add(netns);
+    }
+    node.host.ended.add(paths.a).add(paths.b);
+    assert.deepEqual(await gc([]), fine);
+    assert.equal(node.held.length, 3, "it is not known who is in them");
+    node.host.inUse = new Set([(await node.host.identity(paths.b)) ?? assert.fail()]);
+    assert.deepEqual(await gc([{ containerID: "a", ifname: "eth0" }]), fine);
+    assert.equal(node.held.length, 3, "the runtime has it");
+    assert.deepEqual(await gc([]), fine);
+    assert.deepEqual(node.held, ["10.1.2.3", "10.1.2.4"], "b has a process in it, c has its own");
+  });
+
   it("keeps what was attached after the list was made", async () => {
     const startNs = node.nextNs();
     const given = await node.add();

@@ -10,7 +10,8 @@ import type { AgentServices, CniRequest } from "../services/services.ts";
 /**
  * Lets go of the attachments of this network, on this node, that the list does not have (SPEC section 4, "GC"). An
  * absent list frees nothing. Whoever else uses the network is unknown to the runtime that made the list (CRI-O has
- * one for every network it finds, podman's included), so a sandbox that can be seen is kept, also one that could not be seen at ADD.
+ * one for every network it finds, podman's included), so a sandbox that can be seen is kept, also one that could not be seen at ADD. One
+ * whose namespace a process named is let go when that process is gone and, by all processes of the host, no other is in the namespace.
  */
 export async function gc(request: CniRequest, services: AgentServices): Promise<Answer> {
   const { config, call } = request;
@@ -43,13 +44,29 @@ async function findStale(
     .filter(({ scope }) => scopeId(scope) === network)
     .filter(({ containerID, interface: name }) => !listed.has(`${containerID}\0${name}`))
     .filter(({ startNs }) => startNs < call.startNs); // attached since: the list cannot have it
-  const alive = await Promise.all(
-    unlisted.map(async (attachment) => {
-      const seen = await lookForNetns(attachment, host);
-      return seen === "present" || (attachment.netnsSeen !== false && seen !== "gone");
-    }),
-  );
-  return unlisted.filter((_, i) => alive[i] === false);
+  const inUse = onlyOnce(() => host.namespacesInUse());
+  const stale = await Promise.all(unlisted.map((attachment) => isStale(attachment, host, inUse)));
+  return unlisted.filter((_, i) => stale[i]);
+}
+
+async function isStale(
+  attachment: Attachment,
+  host: AgentServices["host"],
+  inUse: () => Promise<ReadonlySet<string> | undefined>,
+): Promise<boolean> {
+  const { netns, netnsSeen } = attachment;
+  const seen = await lookForNetns(attachment, host);
+  if (seen !== "unknown") return seen === "gone";
+  if (typeof netnsSeen !== "string" || !host.hasProcessEnded(netns)) return netnsSeen === false;
+  return (await inUse())?.has(netnsSeen) === false;
+}
+
+function onlyOnce<T>(look: () => Promise<T>): () => Promise<T> {
+  let looking: Promise<T> | undefined;
+  return () => {
+    looking ??= look();
+    return looking;
+  };
 }
 
 async function release(

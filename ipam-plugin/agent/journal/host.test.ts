@@ -33,6 +33,15 @@ describe("host", () => {
     assert.equal(await linuxHost.look(join(folder, "link")), "unknown");
   });
 
+  it("sees that a process is gone which a path names, or a link to it", async () => {
+    assert.equal(linuxHost.hasProcessEnded("/proc/4194999/ns/net"), true);
+    await symlink("/proc/4194999/ns/net", join(folder, "link"));
+    assert.equal(linuxHost.hasProcessEnded(join(folder, "link")), true);
+    for (const path of ["/proc/self/ns/net", `/proc/${process.pid}/ns/net`, "/proc/1/ns/net"])
+      assert.equal(linuxHost.hasProcessEnded(path), false, path);
+    assert.equal(linuxHost.hasProcessEnded(join(folder, "gone")), false);
+  });
+
   it("tells another thing from what was at the path, if both are of one file system", async () => {
     const path = join(folder, "ns");
     await writeFile(path, "");

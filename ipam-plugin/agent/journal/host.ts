@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type BigIntStats, readlinkSync, statSync } from "node:fs";
+import { readlinkSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { isAbsence } from "../../../system/path-error.ts";
+import { namespacesInUse } from "./namespaces-in-use.ts";
+import { identityIn, outcomeOf } from "./seen-path.ts";
 
 /**
  * `unknown`: it cannot be told, because the folder is not there either (another mount namespace), or may not be looked into, or
@@ -21,6 +22,10 @@ export interface Host {
   look(path: string, was?: string): Promise<Presence>;
   /** What the path leads to, by device and inode; undefined when it leads nowhere. */
   identity(path: string): Promise<string | undefined>;
+  /** Whether the process is gone by which the path names a namespace; false where none does. */
+  hasProcessEnded(path: string): boolean;
+  /** The network namespaces in which any process is, as `identity` has them; undefined: it cannot be known. */
+  namespacesInUse(): Promise<ReadonlySet<string> | undefined>;
   /** The file's text. Rejects with the error of the file system. */
   read(path: string): Promise<string>;
 }
@@ -37,6 +42,11 @@ export const linuxHost: Host = {
     return (await identityOf(dirname(path))) === undefined ? "unknown" : "gone";
   },
   identity: identityOf,
+  hasProcessEnded(path) {
+    const [folder] = /^\/proc\/\d+(?=\/)/.exec(processIn(path) ?? "") ?? [];
+    return folder !== undefined && outcomeOf(folder) === "absent"; // its number may come again: that says nothing
+  },
+  namespacesInUse: () => namespacesInUse(),
   read(path) {
     return readFile(path, "utf8");
   },
@@ -63,26 +73,9 @@ function targetOf(path: string): string {
   }
 }
 
-/**
- * Synchronous: namespaces lie in memory (nsfs, procfs) and are looked at in 5 µs, while two trips to a thread and back
- * would be a fifth of an ADD, and more on a busy node.
- */
-function outcomeOf(path: string): BigIntStats | "absent" | "hidden" {
-  try {
-    return statSync(path, { bigint: true });
-  } catch (error) {
-    // A process of another user keeps its namespaces to itself: that says nothing of whether they are there.
-    return isAbsence(error) ? "absent" : "hidden";
-  }
-}
-
 async function identityOf(path: string): Promise<string | undefined> {
   const seen = outcomeOf(path);
   return typeof seen === "string" ? undefined : identityIn(seen);
-}
-
-function identityIn({ dev, ino }: BigIntStats): string {
-  return `${dev}:${ino}`;
 }
 
 /**

@@ -45,6 +45,18 @@ export class PlainHost implements Host {
     return this.present.has(path) ? `${path} ${this.renewals.get(path) ?? 0}` : undefined;
   }
 
+  /** Paths whose processes are gone, and the namespaces that processes are in. */
+  readonly ended = new Set<string>();
+  inUse: ReadonlySet<string> | undefined;
+
+  hasProcessEnded(path: string): boolean {
+    return this.ended.has(path);
+  }
+
+  async namespacesInUse(): Promise<ReadonlySet<string> | undefined> {
+    return this.inUse;
+  }
+
   async read(path: string): Promise<string> {
     const text = this.files.get(path);
     if (text === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
