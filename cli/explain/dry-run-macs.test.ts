@@ -89,4 +89,25 @@ describe("explain -f, where a pod's networks say a MAC address", () => {
       `statefulset/shop/mysql, each pod: ${OTHER}`,
     ]);
   });
+
+  it("gives a Deployment no slot that none of its pods can have", async () => {
+    assert.deepEqual(await foretold(workload("Deployment", "web", saying("02:00:00:00:00:51"))), [
+      "deployment/shop/web, slot 0: nothing",
+      "deployment/shop/web, slot 1: 10.20.0.8 fe80::ff:fe00:51",
+      "deployment/shop/web, slot 2: nothing",
+    ]);
+  });
+
+  it("refuses a Deployment each of whose entries has another one on one interface", async () => {
+    const crossed = {
+      "berth.dev/ips": "10.20.0.7@net1,10.20.0.17@net2;10.20.0.8@net1,10.20.0.18@net2",
+      "berth.dev/mac":
+        "02:00:00:00:00:50@net1,02:00:00:00:00:60@net2;02:00:00:00:00:51@net1,02:00:00:00:00:61@net2",
+      "k8s.v1.cni.cncf.io/networks":
+        '[{"name":"lan","mac":"02:00:00:00:00:50"},{"name":"wan","mac":"02:00:00:00:00:61"}]',
+    };
+    assert.deepEqual(await foretold(workload("Deployment", "web", { annotations: crossed })), [
+      "deployment/shop/web, each pod: REQUEST_INVALID the pod's networks say another MAC address of net2 than berth.dev/mac; take one of the two out",
+    ]);
+  });
 });

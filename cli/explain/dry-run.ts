@@ -20,7 +20,7 @@ import {
   readPod,
   resolvePod,
 } from "../../allocator/demand/pod-allocation.ts";
-import { macObjection, withMacsSaid } from "../../allocator/demand/said-macs.ts";
+import { macObjection, withMacsSaid, withUnfit } from "../../allocator/demand/said-macs.ts";
 import { dryRunSlot } from "../../allocator/demand/slots.ts";
 import {
   ordinalRequests,
@@ -156,7 +156,9 @@ export class ManifestDryRun {
     const { annotations } = pod.metadata;
     const strange = strangeMac(annotations, request.interfaces);
     if (strange !== undefined) return { subject, outcome: strange, request };
-    const { kind, requests } = withMacsSaid(annotations, resolved);
+    const fit = withMacsSaid(annotations, resolved);
+    if (isRefusal(fit)) return { subject, outcome: fit, request };
+    const { kind, requests } = fit;
     const objection = (would: DryRunResult) => macObjection(annotations, would);
     if (kind === "own")
       return { subject, outcome: await this.#planned.predict(requests[0], objection), request };
@@ -215,13 +217,16 @@ export class ManifestDryRun {
     const one = inputOf({ kind: "set", workload: identity.name, identity });
     if (request.entries === undefined) return [await this.#ofApplicant(`${subject}, each pod`, one)];
     const results: DryRunner[] = [];
-    const slots = slotRequests(one, identity.name);
+    const slots = withUnfit(templateAnnotations(object), slotRequests(one, identity.name));
+    const [unfit] = slots.every((slot) => slot.unfit !== undefined) ? slots : [];
+    if (unfit?.unfit !== undefined)
+      return [{ subject: `${subject}, each pod`, outcome: unfit.unfit, request }];
     for (const [slot, allocation] of slots.entries()) {
-      results.push({
-        subject: `${subject}, slot ${slot}`,
-        outcome: await this.#foretell(allocation, keysOf(slots)),
-        request,
-      });
+      const outcome =
+        allocation.unfit === undefined
+          ? await this.#foretell(allocation, keysOf(slots))
+          : forNone(allocation.unfit);
+      results.push({ subject: `${subject}, slot ${slot}`, outcome, request });
     }
     return results;
   }
@@ -279,6 +284,11 @@ function exemptWords({ spec, metadata }: KubeObject): string | undefined {
   if (spec.flag("hostNetwork")) return ON_HOST;
   const isMirror = Object.hasOwn(metadata.annotations, MIRROR_POD_ANNOTATION);
   return isMirror ? "Berth keeps away from mirror pods" : undefined;
+}
+
+/** Of an entry that no pod of its set can have. Others may have theirs, so that nobody is refused for it. */
+function forNone({ message }: Refusal): DryRunner["outcome"] {
+  return { kind: "nothing", why: `for none of its pods: ${message}` };
 }
 
 function nothing(subject: string, why: string): DryRunner {

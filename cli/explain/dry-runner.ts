@@ -7,7 +7,7 @@ import { formatAddresses } from "../../allocator/model/interfaces.ts";
 import { printable } from "../terminal/output.ts";
 
 /**
- * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it. `later`: its pod runs with other
+ * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it; or no pod can have this entry. `later`: its pod runs with other
  * addresses, and the next one gets these; a workload is let through so.
  */
 export interface DryRunner {
@@ -27,7 +27,7 @@ export interface DryRunner {
 /** Subject, addresses and why, of what a pod would get. */
 export function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
   if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
-  if (outcome.kind === "nothing") return [subject, "-", outcome.why];
+  if (outcome.kind === "nothing") return [subject, "-", printable(outcome.why)];
   if (outcome.kind === "later") return [subject, "later", printable(outcome.why)];
   if (kept !== undefined) return [subject, outcome.keeps.map(shownAs).join(", "), kept];
   const addresses = outcome.addresses.map(({ address }) => address);

@@ -132,6 +132,8 @@ async function decide(
   if (isRefusal(podAllocation)) return denied(request.uid, podAllocation);
   const strange = strangeMac(pod.metadata.annotations, input.request.interfaces);
   if (strange !== undefined) return denied(request.uid, strange);
+  const fit = withMacsSaid(pod.metadata.annotations, podAllocation);
+  if (isRefusal(fit)) return denied(request.uid, fit);
   const slot =
     input.podIdentity.kind === "named" ? await isSlotOfAnother(admission, podAllocation.requests) : undefined;
   if (slot !== undefined) return denied(request.uid, slot.refusal);
@@ -140,11 +142,7 @@ async function decide(
   if (closed !== undefined) return denied(request.uid, closed);
   const admitted = {
     pod,
-    podAllocation: await withPermittedPools(
-      admission,
-      pod,
-      withMacsSaid(pod.metadata.annotations, podAllocation),
-    ),
+    podAllocation: await withPermittedPools(admission, pod, fit),
     warnings: [...requestWarnings(admission, own, input.podIdentity), ...judged],
     signal,
   };
