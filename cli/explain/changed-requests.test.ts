@@ -84,6 +84,13 @@ describe("a pod whose request was changed after its review", () => {
     assert.doesNotMatch(text, /kubectl delete|within seconds/);
   });
 
+  it("is told so where it is up with an address from elsewhere, with which the binder does not take it for the claim's", async (t) => {
+    const status = { phase: "Running", podIPs: [{ ip: "10.99.0.1" }] };
+    const [found, text] = await saidOf(t, { ...asking({ "berth.dev/ips": "10.20.0.99" }), status });
+    assert.ok(found.startsWith(`${CHANGED}; it waits; `), found);
+    assert.ok(text.startsWith(`pod/shop/web waits: ${CHANGED}\n`), text);
+  });
+
   for (const [what, object, kept] of [
     ["asks for what it was assigned", asking({ "berth.dev/ips": "10.20.0.70" }), claim],
     ["may have any", asking({ "berth.dev/ips": "10.20.0.99", "berth.dev/fallback": "any" }), claim],
@@ -93,6 +100,18 @@ describe("a pod whose request was changed after its review", () => {
       {
         ...asking({ "berth.dev/ips": "10.20.0.99" }),
         status: { phase: "Running", podIPs: [{ ip: "10.20.0.70" }] },
+      },
+      claim,
+    ],
+    [
+      "is up with that by its addresses, which is what the binder goes by, while its sandbox is made again",
+      {
+        ...asking({ "berth.dev/ips": "10.20.0.99" }),
+        status: {
+          phase: "Running",
+          podIPs: [{ ip: "10.20.0.70" }],
+          conditions: [{ type: "PodReadyToStartContainers", status: "False" }],
+        },
       },
       claim,
     ],

@@ -3,9 +3,11 @@
 
 import type { Refusal } from "../../allocator/base/errors.ts";
 import type { RecordCache } from "../../allocator/cache/cache.ts";
+import { admissionAnswerOf } from "../../allocator/demand/admitted-pod.ts";
 import { changedAfterReview, namesOthers } from "../../allocator/demand/changed-after-review.ts";
 import { type Finding, pending } from "../../allocator/gc/finding.ts";
 import type { Address } from "../../allocator/ip/address.ts";
+import { isUpWith } from "../../allocator/lifecycle/up-with.ts";
 import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { type KubeObject, podMetadata } from "../../allocator/manifest/kubernetes-object.ts";
 import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
@@ -15,7 +17,7 @@ import type { Stored } from "../../allocator/store/store.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
-import { confirmedByKubelet } from "../backend/reported-addresses.ts";
+import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { notForPod } from "./kept-for-name.ts";
 
 /** A pod that asks for others than it was assigned, by its annotations alone. */
@@ -25,7 +27,7 @@ export interface ChangedPod extends ClaimKey {
   readonly claim: string;
 }
 
-/** Undefined: it asks for what it was assigned, or is up, so that nothing is to be given to it. */
+/** Undefined: it asks for what it was assigned, or is up with some of that, so that nothing is to be given to it. */
 export function changedPod(
   pod: KubeObject,
   addresses: readonly Address[],
@@ -33,7 +35,8 @@ export function changedPod(
 ): ChangedPod | undefined {
   const { namespace, name, uid, annotations } = pod.metadata;
   const claim = annotations[ASSIGNED_CLAIM];
-  if (claim === undefined || addresses.length > 0) return undefined;
+  const answer = admissionAnswerOf(annotations);
+  if (claim === undefined || answer === undefined || isUpWith(answer, new Set(addresses))) return undefined;
   return namesOthers(podMetadata(pod, namespace), own) ? { namespace, name, uid, claim } : undefined;
 }
 
@@ -55,7 +58,7 @@ export async function changedForPod(
   { store, world, own, view, now }: Sources,
 ): Promise<Refusal | undefined> {
   if (claim.binding?.podUID === pod.metadata.uid && claim.binding.node !== "") return undefined;
-  if (confirmedByKubelet(claim, pod).length > 0) return undefined;
+  if (isUpWith(claim, kubeletsAddresses(pod))) return undefined;
   const clock = { now: () => now, monotonic: () => now, sleep: async () => {} };
   const random = { token: () => "", fraction: () => 0 };
   const of = { view, store, own, clock, random };

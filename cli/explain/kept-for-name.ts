@@ -4,13 +4,14 @@ import type { Refusal } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import { asksForOtherThan } from "../../allocator/demand/unreviewed-pod.ts";
 import { isWaitingFor } from "../../allocator/lifecycle/claim-owner.ts";
+import { isUpWith } from "../../allocator/lifecycle/up-with.ts";
 import { type KubeObject, podMetadata, podState } from "../../allocator/manifest/kubernetes-object.ts";
 import type { OwnReader } from "../../allocator/manifest/pod-claim.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, type Objects, partialCache } from "../backend/backend.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
-import { confirmedByKubelet } from "../backend/reported-addresses.ts";
+import { kubeletsAddresses } from "../backend/reported-addresses.ts";
 import { ownReaderOf } from "./own-requests.ts";
 
 /**
@@ -26,7 +27,7 @@ export async function notForPod(
     readonly world: Pick<Objects, "workload">;
   },
 ): Promise<Refusal | undefined> {
-  const isIts = claim.binding?.podUID === pod.metadata.uid || confirmedByKubelet(claim, pod).length > 0;
+  const isIts = claim.binding?.podUID === pod.metadata.uid || isUpWith(claim, kubeletsAddresses(pod));
   if (isIts) return undefined;
   const knowledge = { ...sources, inventory: sources.world };
   return await ifAllowed(

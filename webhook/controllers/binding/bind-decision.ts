@@ -7,12 +7,14 @@ import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
 import type { PoolView } from "../../../allocator/demand/own-interfaces.ts";
 import { asksForOtherThan } from "../../../allocator/demand/unreviewed-pod.ts";
+import type { Address } from "../../../allocator/ip/address.ts";
 import {
   type BindingEvidence,
   type BindTarget,
   isDetached,
   planBind,
 } from "../../../allocator/lifecycle/bind.ts";
+import { isUpWith } from "../../../allocator/lifecycle/up-with.ts";
 import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import {
   type ClaimRef,
@@ -117,7 +119,7 @@ function onNodeOfNoPool(
 ): Refusal | undefined {
   const { node, namespace } = pod;
   const labels = nodeLabels?.(node);
-  if (labels === undefined || isUpWith(claim, pod)) return undefined;
+  if (labels === undefined || isUpWith(claim, reportedOf(pod))) return undefined;
   for (const address of claim.addresses) {
     const pool = view.poolOf(address);
     if (pool !== undefined && !matches(pool.spec.nodeSelector, labels))
@@ -135,7 +137,7 @@ async function notWhatItAsks(
   pod: ObservedPod,
   input: DecisionInput,
 ): Promise<Refusal | undefined> {
-  if (isUpWith(claim, pod)) return undefined;
+  if (isUpWith(claim, reportedOf(pod))) return undefined;
   const { view, inventory } = input;
   return await asksForOtherThan(
     claim,
@@ -144,10 +146,9 @@ async function notWhatItAsks(
   );
 }
 
-/** One address of the claim is enough: the pod's status has those of its first interface alone, and a sandbox has all of them or none. */
-export function isUpWith(claim: Claim, { up, addresses = "" }: ObservedPod): boolean {
-  const had = new Set(parseAddresses(addresses.split(",")).addresses);
-  return up && claim.addresses.some((address) => had.has(address));
+/** What the pod's status says that it has. */
+export function reportedOf({ addresses = "" }: Pick<ObservedPod, "addresses">): ReadonlySet<Address> {
+  return new Set(parseAddresses(addresses.split(",")).addresses);
 }
 
 function hasClaim(ref: ClaimRef, view: DecisionInput["view"]): boolean {

@@ -11,6 +11,7 @@ import {
 import { ownReader } from "../../../allocator/demand/foreign-pools.ts";
 import { allocateSlot } from "../../../allocator/demand/slots.ts";
 import type { Reserved } from "../../../allocator/lifecycle/allocation-request.ts";
+import { isUpWith } from "../../../allocator/lifecycle/up-with.ts";
 import { podMetadata, readObject } from "../../../allocator/manifest/kubernetes-object.ts";
 import { bareNamespace, namespaceOf } from "../../../allocator/model/cluster-state.ts";
 import type { Stored } from "../../../allocator/store/store.ts";
@@ -19,7 +20,7 @@ import { PODS } from "../../../kube/api/resource.ts";
 import { withUsablePools } from "../../admission/pool-access.ts";
 import type { ObservedPod } from "../../cluster-state/informers.ts";
 import type { ControllerDeps } from "../controller.ts";
-import { isUpWith } from "./bind-decision.ts";
+import { reportedOf } from "./bind-decision.ts";
 
 type Deps = Pick<ControllerDeps, "context" | "inventory" | "connection" | "access">;
 
@@ -72,7 +73,7 @@ export async function settledClaim(
   const allocation = await requestAsAnswered(context, inventory.cached, of);
   if (isRefusal(allocation)) {
     const own = ownReader(context)(pod.annotations, bareNamespace(pod.namespace));
-    const isOther = namesOthersItself(own.annotations, answer) && !isUpWith(claim.record, pod);
+    const isOther = namesOthersItself(own.annotations, answer) && !isUpWith(claim.record, reportedOf(pod));
     return isOther ? allocation : claim;
   }
   if (allocation === undefined) return claim;
