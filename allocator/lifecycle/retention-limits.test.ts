@@ -13,6 +13,7 @@ import {
   viewOf,
 } from "../../test/support/fixtures.ts";
 import type { Claim, Retention } from "../model/claim.ts";
+import { mostRetainedBy } from "../pool/namespace-bounds.ts";
 import type { PoolSpec } from "../pool/pool-spec.ts";
 import type { Unknown } from "../store/store.ts";
 import type { OwnerState } from "./retention.ts";
@@ -68,19 +69,36 @@ describe("how much may be retained", () => {
     });
   });
 
-  it("is the whole pool where that is for one namespace, unless it says less", () => {
-    const of = (more: object = {}, matchLabels = { "kubernetes.io/metadata.name": "shop" }) =>
-      parsed(poolRecord("p", "10.20.0.0/24", { namespaceSelector: { matchLabels }, ...more })).retention;
-    assert.equal(of().perNamespace, 254);
-    assert.equal(of({ limits: { retention: { perNamespace: 3 } } }).perNamespace, 3);
-    assert.equal(of({}, { "kubernetes.io/metadata.name": "shop", team: "db" } as never).perNamespace, 254);
+  it("is the whole pool for the one namespace that it is for, unless it says less", () => {
+    const of = (more: object = {}, matchLabels: object = { "kubernetes.io/metadata.name": "shop" }) => {
+      const spec = { namespaceSelector: { matchLabels }, ...more };
+      const { retention } = parsed(poolRecord("p", "10.20.0.0/24", spec as PoolSpec));
+      return ["shop", "bank"].map((namespace) => mostRetainedBy(namespace, retention));
+    };
+    assert.deepEqual(of(), [254, 63]);
+    assert.deepEqual(of({ limits: { retention: { perNamespace: 3 } } }), [3, 3]);
+    assert.deepEqual(of({}, { "kubernetes.io/metadata.name": "shop", team: "db" }), [254, 63]);
     const cidrs = ["10.20.0.0/24", "fd00::/126"];
-    assert.ok(
-      of({ ranges: cidrs.map((cidr) => ({ cidr })) }).perNamespace >= 254,
-      "whose claims have one family each",
-    );
-    const some = { matchLabels: { team: "db" } };
-    assert.equal(of({ namespaceSelector: some }).perNamespace, 63);
+    const [shop = 0, bank] = of({ ranges: cidrs.map((cidr) => ({ cidr })) });
+    assert.ok(shop >= 254, "whose claims have one family each");
+    assert.equal(bank, 16);
+    const naming = { key: "kubernetes.io/metadata.name", operator: "In", values: ["bank"] };
+    assert.deepEqual(of({ namespaceSelector: { matchExpressions: [naming] } }), [63, 254]);
+    assert.deepEqual(of({ namespaceSelector: { matchLabels: { team: "db" } } }), [63, 63]);
+  });
+
+  it("is a share for a namespace that a pool was for, too, before it was for another one alone", () => {
+    const of = (namespace: string) => {
+      const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
+      const beside = Array.from({ length: 63 }, (_, n) => retained(n, 5));
+      const view = viewOf({
+        pools: [poolRecord("db", "10.20.0.0/24", { namespaceSelector })],
+        claims: [...beside, claim(99)],
+      });
+      const clock = { ...new ManualClock(), now: () => NOW, monotonic: () => 0, sleep: async () => {} };
+      return new RetentionLimits({ view, clock }).judge(storedAs("claim", claim(99)), GONE).kind;
+    };
+    assert.deepEqual([of("shop"), of("bank")], ["retain", "release"]);
   });
 
   it("ends where the namespace has as many as the pool keeps, and says what to do", () => {

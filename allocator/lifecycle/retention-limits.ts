@@ -5,6 +5,7 @@ import { shortDuration } from "../base/go-duration.ts";
 import type { Context } from "../cache/context.ts";
 import { poolsContaining, type RecordReader } from "../cache/reader.ts";
 import { type Claim, claimKey, hadPod, type Retention } from "../model/claim.ts";
+import { mostRetainedBy } from "../pool/namespace-bounds.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Stored } from "../store/store.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
@@ -116,19 +117,20 @@ export class RetentionLimits {
   }
 
   /** Why the claim cannot be retained, or not any longer. */
-  #fullWithout({ name, retention: { perNamespace } }: Pool, claim: Claim): string | undefined {
+  #fullWithout({ name, retention }: Pool, claim: Claim): string | undefined {
+    const most = mostRetainedBy(claim.namespace, retention);
     const marked: Ranks = this.#ranked().get(`${name}/${claim.namespace}`) ?? new Map();
     const key = claimKey(claim);
     const rank = claim.retained === undefined ? marked.size : (marked.get(key) ?? -1);
-    if (rank < perNamespace) return undefined;
+    if (rank < most) return undefined;
     const others = new Set([...this.#neededSince.keys(), ...(claim.retained === undefined ? [key] : [])]);
     const uncounted = [...others].flatMap((one) => marked.get(one) ?? []);
     // without a mark, or with one that counts no more, it is behind all that count
-    if (rank - uncounted.filter((one) => one < rank).length < perNamespace) return undefined;
+    if (rank - uncounted.filter((one) => one < rank).length < most) return undefined;
     const count = marked.size - uncounted.length;
     return (
       `namespace ${claim.namespace} has ${counted(count, "claim that is", "claims that are")} retained in pool ${JSON.stringify(name)}, which keeps ` +
-      `${perNamespace}; release some, or raise limits.retention.perNamespace of the pool`
+      `${most}; release some, or raise limits.retention.perNamespace of the pool`
     );
   }
 

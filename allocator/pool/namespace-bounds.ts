@@ -34,34 +34,47 @@ export function boundsOf(
     const all = sizes.reduce((sum, { size }) => sum + size, 0n);
     return BigInt(most) < all ? [{ kind: "said", most }] : [];
   }
-  if (isForOne(namespaceSelector)) return [];
+  if (onlyNamespace(namespaceSelector) !== undefined) return [];
   return sizes.flatMap(({ family, size }): Bound[] => {
     const left = size / LEFT_TO_OTHERS;
     return left === 0n ? [] : [{ kind: "share", most: Number(size - left), family, size: Number(size) }];
   });
 }
 
+/** The most claims that one namespace may keep which nothing needs (ADR 0010). */
+export interface RetainedBound {
+  readonly perNamespace: number;
+  /** Of the one namespace that the pool is for; absent: it is for several, or says how many itself. */
+  readonly alone?: { readonly namespace: string; readonly most: number };
+}
+
 /**
- * The most claims that one namespace may keep which nothing needs (ADR 0010). By default a namespace that has the pool for itself may
- * keep all: a workload that is scaled away as a whole finds every address again, and takes nothing from anybody.
+ * By default the namespace that has the pool for itself may keep all: a workload that is scaled away as a whole finds every address again,
+ * and takes nothing from anybody. What others have of the pool, which was for them as well before, they would keep from that one.
  */
 export function mostRetained(
   space: AddressSpace,
   { limits, namespaceSelector }: Pick<PoolSpec, "limits" | "namespaceSelector">,
-): number {
+): RetainedBound {
   const given = limits?.retention?.perNamespace;
-  if (given !== undefined) return given;
+  if (given !== undefined) return { perNamespace: given };
   const sizes = space.families.map((family) => Number(capacity(space, family)));
+  const perNamespace = Math.max(LEAST_RETAINED, Math.floor(Math.min(...sizes) * RETAINED_SHARE));
+  const namespace = onlyNamespace(namespaceSelector);
+  if (namespace === undefined) return { perNamespace };
   // each of its claims may have one address, of whichever family
-  if (isForOne(namespaceSelector)) return sizes.reduce((sum, size) => sum + size, 0);
-  return Math.max(LEAST_RETAINED, Math.floor(Math.min(...sizes) * RETAINED_SHARE));
+  return { perNamespace, alone: { namespace, most: sizes.reduce((sum, size) => sum + size, 0) } };
+}
+
+export function mostRetainedBy(namespace: string, { perNamespace, alone }: RetainedBound): number {
+  return alone?.namespace === namespace ? alone.most : perNamespace;
 }
 
 /** The selector names one namespace: there are no others to leave anything to. */
-function isForOne({ matchLabels, matchExpressions }: LabelSelector = {}): boolean {
-  if (matchLabels !== undefined && Object.hasOwn(matchLabels, NAME_LABEL)) return true;
+function onlyNamespace({ matchLabels = {}, matchExpressions }: LabelSelector = {}): string | undefined {
+  if (Object.hasOwn(matchLabels, NAME_LABEL)) return matchLabels[NAME_LABEL];
   const naming = matchExpressions?.find(({ key, operator }) => key === NAME_LABEL && operator === "In");
-  return naming?.values?.length === 1;
+  return naming?.values?.length === 1 ? naming.values[0] : undefined;
 }
 
 /** What counts towards the bound. */

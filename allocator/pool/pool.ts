@@ -7,7 +7,7 @@ import { type Address, bitsOf, type Family, fromNumber, parseAddress } from "../
 import { intersection } from "../ip/ip-range.ts";
 import { type AddressSpace, rangeOf, readSpace } from "./address-space.ts";
 import { MOST_BLOCK_BITS } from "./blocks.ts";
-import { type Bound, boundsOf, mostRetained } from "./namespace-bounds.ts";
+import { type Bound, boundsOf, mostRetained, type RetainedBound } from "./namespace-bounds.ts";
 import { checkNodeCidrs } from "./node-cidrs.ts";
 import { type PoolSpec, readPoolSpec, readStoredPoolSpec } from "./pool-spec.ts";
 import { checkRoutes } from "./routes.ts";
@@ -43,7 +43,7 @@ export interface Pool extends AddressSpace {
   /** What one namespace may have of it; none: all. */
   readonly bounds: readonly Bound[];
   /** How many claims of one namespace that nothing needs now may keep addresses of the pool, and for how long. */
-  readonly retention: { readonly perNamespace: number; readonly ttlMs: number };
+  readonly retention: RetainedBound & { readonly ttlMs: number };
 }
 
 /** Of pools that say nothing of `cooldown`. */
@@ -111,7 +111,7 @@ function readPool({ name, deleting = false }: UnreadPool, spec: PoolSpec | Refus
   // what is not known is taken for the stricter one
   const authorization = (spec.authorization ?? "Namespace") === "Namespace" ? "Namespace" : "ServiceAccount";
   const disabled = spec.disabled === true || deleting;
-  const retention = { perNamespace: mostRetained(space, spec), ttlMs };
+  const retention = { ...mostRetained(space, spec), ttlMs };
   const bounds = boundsOf(space, spec);
   return { ...space, name, spec, cooldownMs, priority, disabled, deleting, authorization, bounds, retention };
 }

@@ -9,6 +9,7 @@ import { type KubeObject, workloadState } from "../../allocator/manifest/kuberne
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import type { WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { endOfOrdinals } from "../../allocator/model/ordinals.ts";
+import { mostRetainedBy } from "../../allocator/pool/namespace-bounds.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
 
 type View = Pick<RecordReader, "claims" | "poolOf">;
@@ -60,13 +61,13 @@ function beyondLimits(view: View, lost: readonly Claim[]): readonly Beyond[] {
     for (const pool of pools) byPool.set(pool, [...(byPool.get(pool) ?? []), claim]);
   }
   return [...byPool].flatMap(([pool, claims]) => {
-    const { perNamespace } = pool.retention;
-    const room = Math.max(0, perNamespace - retainedIn(view, pool, claims[0]?.namespace));
+    const [{ namespace = "" } = {}] = claims;
+    const room = Math.max(0, mostRetainedBy(namespace, pool.retention) - retainedIn(view, pool, namespace));
     return claims.length > room ? [{ pool, room, claims }] : [];
   });
 }
 
-function retainedIn(view: View, pool: Pool, namespace: string | undefined): number {
+function retainedIn(view: View, pool: Pool, namespace: string): number {
   let count = 0;
   for (const { record } of view.claims("retained"))
     if (record.retained !== undefined && record.namespace === namespace)
