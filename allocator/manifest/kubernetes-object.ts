@@ -111,6 +111,7 @@ export function podState(pod: KubeObject): PodState {
     ...(owner === undefined ? {} : { owner }),
     node: pod.spec.text("nodeName"),
     ended: phase === "Succeeded" || phase === "Failed",
+    ...(pod.json.at("metadata").text("deletionTimestamp") === "" ? {} : { deleting: true }),
     ...(pod.spec.flag("hostNetwork") ? { onHostNetwork: true } : {}),
   };
 }

@@ -23,6 +23,8 @@ export interface PodState {
   readonly onHostNetwork?: true;
   /** Its phase is Succeeded or Failed: it will never run again. That its sandbox is gone is for its node to say. */
   readonly ended: boolean;
+  /** It has a deletionTimestamp: its containers are being stopped. */
+  readonly deleting?: boolean;
 }
 
 /** Which workload. The name of a kind alone does not say what it is: other API groups have a StatefulSet, too. */

@@ -31,7 +31,7 @@ interface Objection {
 
 /** What previews go by, and whom claims of other names are of. */
 interface DryRunContext extends DryRun {
-  readonly inventory: Pick<ClusterState, "workload">;
+  readonly inventory: Pick<ClusterState, "workload" | "pod">;
 }
 
 /** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */
@@ -99,10 +99,17 @@ async function wordsFor(
   would: Refusal,
   own: ReadonlySet<string>,
 ): Promise<string | Objection> {
-  if (would.code !== "CLAIM_CHANGED")
+  const { key, identity } = allocation;
+  // whether the rollout comes to its turn has been judged
+  const isSiblings = would.code === "ADDRESS_TAKEN" && own.has(would.details["holder"] ?? "");
+  const waits = isSiblings && identity.ordinal !== undefined;
+  if (would.code !== "CLAIM_CHANGED" && !waits)
     return (await heldUnderItsName(context, allocation)) ?? { refusal: would, allocation };
   const refusal = await heldElsewhere(context, allocation, own);
-  return refusal === undefined ? would.message : { refusal, allocation };
+  if (refusal !== undefined) return { refusal, allocation };
+  return waits
+    ? `${key.name} has other addresses once the pod of the same StatefulSet that has them has been created again`
+    : would.message;
 }
 
 /**

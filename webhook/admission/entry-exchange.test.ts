@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { bindingTo, DB_POOL } from "../../test/support/fixtures.ts";
-import { deniedAs, type Json, pod, review, workload } from "../../test/support/objects.ts";
+import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { bindingTo, DB_POOL, granted } from "../../test/support/fixtures.ts";
+import { deniedAs, type Json, pod, review, statefulPod, workload } from "../../test/support/objects.ts";
 import { createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { validateWorkloads } from "./validate-workload.ts";
@@ -23,6 +24,8 @@ async function running(first = 0): Promise<World> {
     const seen = await world.realStore.get("claim", `shop/${name}`);
     assert.ok(seen);
     await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
+    const made = statefulPod("mysql", Number(name.split("-")[1]), { uid: `uid-${name}` });
+    await world.objects.keep(granted(readObject(made)));
   }
   await world.settle();
   return world;
@@ -30,6 +33,22 @@ async function running(first = 0): Promise<World> {
 
 async function edited(world: World, object: Json): Promise<string> {
   return deniedAs(await send(world, "/validate/workloads", object, { operation: "UPDATE" }));
+}
+
+/** As of a pod that waits for its node. */
+async function unbound(world: World, key: string): Promise<void> {
+  const seen = await world.realStore.get("claim", key);
+  assert.ok(seen);
+  const { binding: _, ...record } = seen.record;
+  await world.realStore.replace("claim", seen, record);
+  await world.settle();
+}
+
+/** There the reviews only look ahead. */
+async function inCluster(world: World, object: Json): Promise<string> {
+  const { embedded: _, ...admission } = world.admission;
+  const request = review(object, "UPDATE", { oldObject: set(BEFORE) });
+  return deniedAs(await validateWorkloads(admission)(request, new AbortController().signal));
 }
 
 describe("an edited list", () => {
@@ -97,6 +116,50 @@ describe("an edited list", () => {
       assert.equal(await said(up, two), waits("mysql-1", "10.20.0.70"));
     }
     assert.equal(await said(down, "10%"), "", "one at a time");
+  });
+
+  it("is judged by the pods that are there, and not by what their claims say of sandboxes", async () => {
+    const [down, up] = ["10.20.0.71;10.20.0.72;10.20.0.80", "10.20.0.80;10.20.0.70;10.20.0.71"];
+    const parallel = { podManagementPolicy: "Parallel" };
+    {
+      // it waits for a node, or for a sandbox that is made again: it is deleted in its turn, as any
+      await using world = await running();
+      await unbound(world, "shop/mysql-1");
+      for (const spec of [{}, parallel]) assert.equal(await inCluster(world, set(down, spec)), "");
+    }
+    {
+      // what somebody else has it does not wait for
+      await using world = await running();
+      await createPod(world, pod("other", { annotations: { "berth.dev/ips": "10.20.0.90" } }), "other");
+      await unbound(world, "shop/mysql-1");
+      assert.match(await inCluster(world, set("10.20.0.70;10.20.0.90;10.20.0.72")), /is held by shop\/other/);
+    }
+    {
+      // it is gone, on a node that nobody hears of: it is made anew before any other is deleted, and asks by the new list
+      await using world = await running();
+      await world.objects.forget("Pod", "shop", "mysql-1");
+      for (const [list, address, holder] of [
+        [down, "10.20.0.72", "mysql-2"],
+        [up, "10.20.0.70", "mysql-0"],
+      ] as const)
+        for (const spec of [{}, parallel])
+          assert.equal(
+            await inCluster(world, set(list, spec)),
+            `ADDRESS_TAKEN: mysql-1 waits for ${address}, which ${holder} has, and ${holder} gives it up only after mysql-1 is there, whose pod is missing now: such a rollout does not end; leave the addresses where they are and give new ones to those that change`,
+          );
+      assert.equal(await inCluster(world, set("10.20.0.70;10.20.0.80;10.20.0.72")), "");
+    }
+    {
+      // nothing that waits is made before what it waits for is
+      await using world = await running();
+      for (const name of ["mysql-1", "mysql-2"]) await world.objects.forget("Pod", "shop", name);
+      assert.match(
+        await inCluster(world, set("10.20.0.70;10.20.0.72;10.20.0.80")),
+        /^ADDRESS_TAKEN: mysql-1 waits for 10\.20\.0\.72, which mysql-2 has, .* whose pod is missing now/,
+      );
+      assert.equal(await inCluster(world, set("10.20.0.70;10.20.0.80;10.20.0.71")), "");
+      assert.equal(await inCluster(world, set("10.20.0.70;10.20.0.72;10.20.0.80", parallel)), "");
+    }
   });
 
   it("is refused a moment after its StatefulSet was made, too, whose claims are on their way", async () => {

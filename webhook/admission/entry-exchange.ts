@@ -11,6 +11,7 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import { shareOf } from "./rollout.ts";
 
@@ -22,6 +23,7 @@ interface Move {
   readonly at: number;
   /** What its claim has. */
   readonly has: AddressEntry;
+  /** By its claim alone. */
   readonly isDetached: boolean;
   readonly allocation: AllocationRequest;
 }
@@ -38,12 +40,22 @@ interface Wait {
 
 type Known = Pick<Context, "view"> & { readonly store: Reading };
 
+interface KnownWithPods extends Known {
+  readonly inventory: Pick<ClusterState, "pod">;
+}
+
+/** Whether its pod is there, which has to be deleted before another one of its name is made. */
+type IsThere = (move: Move) => boolean;
+
+/** Pods that are looked up at most: of the others their claims say whether they are there. */
+const MOST_PODS = 128;
+
 /**
  * Why the workload's new list can never come true: a claim changes when its pod is created again, and then the address
  * must be free. Addresses that are exchanged wait for each other; one that is shifted waits for a pod whose turn is later.
  */
 export async function neverEnds(
-  context: Known,
+  context: KnownWithPods,
   object: KubeObject,
   allocations: readonly AllocationRequest[],
   before: EntriesBefore = new Map(),
@@ -51,17 +63,14 @@ export async function neverEnds(
   const moves = await movesOf(context, allocations, before);
   const ordered = object.kind === "StatefulSet" ? rolloutOrder(object, allocations.length) : undefined;
   const first = ordered?.first ?? 0;
-  const waits: Wait[] = [];
-  for (const move of moves.filter(({ at }) => at >= first)) {
-    for (const address of move.allocation.constraints.entry ?? []) {
-      const holder = move.has.includes(address) ? undefined : holderOf(moves, address);
-      if (holder !== undefined) waits.push({ move, address, holder });
-    }
-  }
+  const waits = waitsOf(moves, first);
   const circle = circleIn(waits);
   if (circle !== undefined) return inCircle(circle);
-  const stuck = waits.find((wait) => (ordered === undefined ? !recreates(object) : !ordered.ends(wait)));
-  return stuck && inVain(stuck);
+  if (ordered === undefined)
+    return waits[0] === undefined || recreates(object) ? undefined : inVain(waits[0]);
+  const isThere = await podsThere(context, waits);
+  const stuck = waits.find((wait) => !ordered.ends(wait, isThere));
+  return stuck && inVain(stuck, isThere);
 }
 
 /** Why a claim in use cannot have its new addresses whenever its pod is made again: they are somebody else's. */
@@ -99,8 +108,35 @@ async function movesOf(
   return moves;
 }
 
+/** Of those from that place on. */
+function waitsOf(moves: readonly Move[], first: number): readonly Wait[] {
+  const waits: Wait[] = [];
+  for (const move of moves.filter(({ at }) => at >= first)) {
+    for (const address of move.allocation.constraints.entry ?? []) {
+      const holder = move.has.includes(address) ? undefined : holderOf(moves, address);
+      if (holder !== undefined) waits.push({ move, address, holder });
+    }
+  }
+  return waits;
+}
+
 function addressesOf(claim: Claim): AddressEntry | undefined {
   return isReserved(claim) ? claim.addresses : undefined;
+}
+
+/**
+ * A claim says whether a sandbox has its addresses: it has none while its pod waits for a node, or for a sandbox that is made again, and its
+ * pod may be gone while it has one. What is ending is not there any more: its successor asks by the new list.
+ */
+async function podsThere({ inventory }: KnownWithPods, waits: readonly Wait[]): Promise<IsThere> {
+  const moves = [...new Set(waits.flatMap(({ move, holder }) => [move, holder]))].slice(0, MOST_PODS);
+  const there = new Map<Move, boolean>();
+  for (const move of moves) {
+    const { namespace } = move.allocation.key;
+    const pod = await inventory.pod(namespace, move.name);
+    there.set(move, pod !== undefined && !pod.ended && pod.deleting !== true);
+  }
+  return (move) => there.get(move) ?? !move.isDetached;
 }
 
 function holderOf(moves: readonly Move[], address: Address): Move | undefined {
@@ -110,7 +146,7 @@ function holderOf(moves: readonly Move[], address: Address): Move | undefined {
 interface RolloutOrder {
   /** Places below it keep what they have. */
   readonly first: number;
-  readonly ends: (wait: Wait) => boolean;
+  readonly ends: (wait: Wait, isThere: IsThere) => boolean;
 }
 
 /**
@@ -125,12 +161,12 @@ function rolloutOrder({ spec }: KubeObject, replicas: number): RolloutOrder {
   const first = onDelete ? 0 : rolling.count("partition", 0);
   const atOnce = Math.max(1, shareOf(rolling.get("maxUnavailable") ?? 1, replicas, Math.floor));
   const turnOf = ({ at }: Move) => Math.floor((replicas - 1 - at) / atOnce);
-  const ends = ({ move, holder }: Wait) => {
-    const [isThere, holderIsThere] = [!move.isDetached, !holder.isDetached];
-    if (onDelete && isThere) return true;
+  const ends = ({ move, holder }: Wait, isThere: IsThere) => {
+    const holderIsThere = isThere(holder);
+    if (onDelete && isThere(move)) return true;
     if (holder.at < first) return false;
     const isCreatedBefore = holder.at < move.at;
-    if (!isThere) return !holderIsThere && (parallel || isCreatedBefore);
+    if (!isThere(move)) return !holderIsThere && (parallel || isCreatedBefore);
     const [own, its] = [turnOf(move), turnOf(holder)];
     return !holderIsThere || its < own || (its === own && isCreatedBefore);
   };
@@ -169,10 +205,12 @@ function inCircle(circle: readonly Wait[]): Refusal {
   );
 }
 
-function inVain(wait: Wait): Refusal {
+function inVain(wait: Wait, isThere: IsThere = () => true): Refusal {
+  const { move, holder } = wait;
+  const when = isThere(move) ? "is running again" : "is there, whose pod is missing now";
   return refuse(
     "ADDRESS_TAKEN",
-    `${saidOf(wait)}, and ${wait.holder.name} gives it up only after ${wait.move.name} is running again: such a rollout does not end; leave the addresses where they are and give new ones to those that change`,
+    `${saidOf(wait)}, and ${holder.name} gives it up only after ${move.name} ${when}: such a rollout does not end; leave the addresses where they are and give new ones to those that change`,
     detailsOf(wait),
   );
 }

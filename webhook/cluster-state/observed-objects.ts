@@ -11,7 +11,6 @@ export interface ObservedPod extends PodState {
   readonly up: boolean;
   /** What its status says that it has, with commas between; absent: nothing, or they are its host's. */
   readonly addresses?: string;
-  /** It has a deletionTimestamp: its containers are being stopped. */
   readonly deleting: boolean;
   /** Host network, mirror pod or exempt namespace: none of Berth's business. */
   readonly exempt: boolean;
