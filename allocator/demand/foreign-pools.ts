@@ -55,7 +55,7 @@ export function ownAnnotations(
   if (isRefusal(otherwise) || requestsAddress(otherwise)) return all();
   const asked = keys.map((key) => ({ key, request: askedUnder(key, read, namespace.name) }));
   if (asked.some(({ key, request }) => isOwn(view, request, read[key]))) return all();
-  return { annotations: rest, namespace: space, left: [...left, ...leftWords(asked)] };
+  return { annotations: rest, namespace: space, left: [...left, ...leftWords(view, asked)] };
 }
 
 interface Reading {
@@ -180,6 +180,7 @@ export function leftDefaults(view: PoolView, annotations: Labels, dialects?: Dia
   const own = ownDefaults(view, space, dialects).annotations;
   const keys = defaultKeysIn(space.annotations).filter((key) => own[key] === undefined);
   return leftWords(
+    view,
     keys.map((key) => ({ key, request: defaultUnder(key, annotations) })),
     "its pods",
   );

@@ -17,6 +17,13 @@ describe("a range in another system's words", () => {
     ["10.21.0.1-10.19.0.1", undefined],
     ["10.19.0.1-fd00:21::1", undefined],
     ["my-pool", undefined],
+    ["10.20.0.0/16", "10.20.0.1"],
+    ['{"ips": ["10.0.0.0/8"]}', "10.20.0.1"],
+    ["10.20.0.128/25", "10.20.0.128"],
+    ["fd00::/16", "fd00:20::1"],
+    ["10.21.0.0/16", undefined],
+    ["10.19.0.1/8", undefined],
+    ['"0.0.0.0/0", "::/0"', undefined],
   ] as const)
     it(`${text} has ${found ?? "no address"} of Berth's`, () =>
       assert.equal(ownAddressIn(VIEW, text), found));

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { RecordReader } from "../cache/reader.ts";
-import { type Address, type Family, familyOf, fromNumber, parseAddress, toNumber } from "../ip/address.ts";
+import {
+  type Address,
+  type Family,
+  familyOf,
+  fromNumber,
+  lastOf,
+  parseAddress,
+  readNumbers,
+  toNumber,
+} from "../ip/address.ts";
 import { IntervalSet } from "../ip/interval-set.ts";
 import { endsOfRange } from "../ip/written-address.ts";
 import type { Pool } from "../pool/pool.ts";
@@ -38,14 +47,27 @@ export function ownAddressIn(view: Pick<RecordReader, "pools">, value: string): 
   return ownBetween(own, value);
 }
 
-/** The same of a range, of which it may have neither end. */
+/** The first address of Berth's in a range or CIDR that is written so. Undefined: it is neither, or has none. */
+export function ownWithin(view: Pick<RecordReader, "pools">, text: string): Address | undefined {
+  return ownBetween(rangesOf(view.pools()), text);
+}
+
+/** The same of a range or a CIDR, of which it may have neither end. */
 function ownBetween(own: Ranges, value: string): Address | undefined {
-  for (const text of new Set(value.split(BETWEEN_ITEMS))) {
-    const ends = endsOfRange(text.trim());
+  for (const item of new Set(value.split(BETWEEN_ITEMS))) {
+    const text = item.trim();
+    const ends = endsOfRange(text) ?? endsOfCidr(text);
     const found = ends && firstBetween(own, ...ends);
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** All addresses (`0.0.0.0/0`) are those of nobody, as a route may have them; and with host bits it is one address with a prefix. */
+function endsOfCidr(text: string): readonly [Address, Address] | undefined {
+  const cidr = readNumbers(text);
+  if (cidr === undefined || cidr.hostBits || cidr.prefixLength === 0) return undefined;
+  return [fromNumber(cidr.base, cidr.family), fromNumber(lastOf(cidr), cidr.family)];
 }
 
 function firstBetween(own: Ranges, from: Address, to: Address): Address | undefined {

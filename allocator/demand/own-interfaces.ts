@@ -74,7 +74,7 @@ function withOwnNetworks(view: PoolView, annotations: Labels, { dialects, namesp
   const entry = others.flatMap(({ item: { ips } }) => ips.flatMap((ip) => addressOf(ip) ?? []));
   const asked = [{ key: NETWORKS, request: { entries: [entry] } }];
   const whom = `its ${others.map((one) => one.interface).join(", ")}`;
-  return { annotations: { ...annotations, [NETWORKS]: left }, left: leftWords(asked, whom) };
+  return { annotations: { ...annotations, [NETWORKS]: left }, left: leftWords(view, asked, whom) };
 }
 
 /** Of kube-ovn's keys that name a network: those of one that name nothing of Berth's are left to it, if nothing else asks for the interface. */
@@ -97,7 +97,7 @@ function withOwnNics(view: PoolView, annotations: Labels, { dialects, namespace 
     const isServed = its.some(({ key }) => asksAlso(others, interfacesMeant(key, annotations, namespace)));
     if (isServed || asked.some(({ key, request }) => isOwn(view, request, annotations[key]))) continue;
     for (const { key } of asked) out.add(key);
-    left.push(...leftWords(asked, `the interface of ${provider}`));
+    left.push(...leftWords(view, asked, `the interface of ${provider}`));
   }
   return { annotations: without(annotations, [...out]), left };
 }

@@ -107,6 +107,29 @@ describe("a request to another system", () => {
     }
   });
 
+  it("that is a CIDR with addresses of Berth's in it is refused as an address, and as a pool of theirs said to have them", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const { embedded: _, ...admission } = world.admission;
+    const mutate = mutatePods({ ...admission, dialects: OWN_OF_EACH });
+    const asked = async (key: string, value: string) =>
+      await mutate(review(pod("a", { annotations: { [key]: value } })), new AbortController().signal);
+    const calico = "cni.projectcalico.org/";
+    for (const own of ["10.20.0.0/16", "10.0.0.0/8", "10.20.0.128/25"]) {
+      for (const key of ["ipam.antrea.io/pod-ips", "ovn.kubernetes.io/ip_address"])
+        assert.match(deniedAs(await asked(key, own)) ?? "", /has a prefix; write/, `${key}: ${own}`);
+      assert.match(deniedAs(await asked(`${calico}ipAddrs`, `["${own}"]`)) ?? "", /is not an IP address/);
+      const pools = await asked(`${calico}ipv4pools`, `["172.31.0.0/16","${own}"]`);
+      assert.deepEqual(pools.warnings, [
+        `annotation ${calico}ipv4pools asks for 172.31.0.0/16, ${own}: that is left to Calico, which may give addresses of berth's pool "db" there; take those out of Calico's pool, or write berth.dev/pools to get one from berth`,
+      ]);
+    }
+    assert.match(
+      (await asked(`${calico}ipv4pools`, '["172.31.0.0/16"]')).warnings?.join() ?? "",
+      /berth has no such pool: it is left to Calico/,
+    );
+    assert.equal((await asked("ipam.antrea.io/pod-ips", "172.31.0.0/16")).allowed, true);
+  });
+
   it("that stood in the template before is no reason to refuse a change of it", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const more = workload("StatefulSet", "mysql", { annotations: ASKING, replicas: 2 });
