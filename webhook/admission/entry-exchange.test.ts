@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { bindingTo, DB_POOL, granted } from "../../test/support/fixtures.ts";
-import { deniedAs, type Json, pod, review, statefulPod, workload } from "../../test/support/objects.ts";
+import {
+  deniedAs,
+  type Json,
+  ownedBy,
+  pod,
+  review,
+  statefulPod,
+  workload,
+} from "../../test/support/objects.ts";
 import { createPod, send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { validateWorkloads } from "./validate-workload.ts";
@@ -20,15 +28,21 @@ async function running(first = 0): Promise<World> {
   const world = await openWorld({ pools: [DB_POOL] });
   const made = set(BEFORE, first === 0 ? {} : { ordinals: { start: first } });
   assert.equal(deniedAs(await send(world, "/validate/workloads", made)), "");
-  for (const name of [0, 1, 2].map((n) => `mysql-${first + n}`)) {
-    const seen = await world.realStore.get("claim", `shop/${name}`);
-    assert.ok(seen);
-    await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
-    const made = statefulPod("mysql", Number(name.split("-")[1]), { uid: `uid-${name}` });
-    await world.objects.keep(granted(readObject(made)));
-  }
+  for (const n of [0, 1, 2]) await bindToPod(world, first + n);
   await world.settle();
   return world;
+}
+
+async function bindToPod(world: World, ordinal: number, owner: Json = {}): Promise<void> {
+  const name = `mysql-${ordinal}`;
+  const seen = await world.realStore.get("claim", `shop/${name}`);
+  assert.ok(seen);
+  await world.realStore.replace("claim", seen, { ...seen.record, binding: bindingTo(name, "node-a") });
+  const made = statefulPod("mysql", ordinal, {
+    uid: `uid-${name}`,
+    owner: { ...ownedBy("StatefulSet", "mysql"), ...owner },
+  });
+  await world.objects.keep(granted(readObject(made)));
 }
 
 async function edited(world: World, object: Json): Promise<string> {
@@ -96,6 +110,54 @@ describe("an edited list", () => {
       await edited(world, set("10.20.0.80;10.20.0.81;10.20.0.71", kept)),
       /^ADDRESS_TAKEN: mysql-5 waits for 10\.20\.0\.71, which mysql-4 has/,
     );
+  });
+
+  describe("of OpenKruise's StatefulSet", () => {
+    const kruise = (ips: string, rollingUpdate: Json) => {
+      const updateStrategy = { type: "RollingUpdate", rollingUpdate };
+      const spec = { reserveOrdinals: [1], updateStrategy };
+      return { ...set(ips, spec), apiVersion: "apps.kruise.io/v1beta1" };
+    };
+    const BEFORE_HOLE = "10.20.0.70;10.20.0.79;10.20.0.72;10.20.0.73";
+    /** With ordinals 0, 2 and 3, whose pods run. */
+    async function runningWithHole(): Promise<World> {
+      const world = await openWorld({ pools: [DB_POOL] });
+      const owner = { apiVersion: "apps.kruise.io/v1beta1" };
+      assert.equal(deniedAs(await send(world, "/validate/workloads", kruise(BEFORE_HOLE, {}))), "");
+      for (const ordinal of [0, 2, 3]) await bindToPod(world, ordinal, owner);
+      await world.settle();
+      return world;
+    }
+
+    it("is judged by a partition that counts pods, and not the ordinals that it leaves out", async () => {
+      await using world = await runningWithHole();
+      const said = async (ips: string, partition: number) => await edited(world, kruise(ips, { partition }));
+      // 0 and 2 are kept, and so what they are to have is nobody's matter
+      assert.equal(await said("10.20.0.72;10.20.0.79;10.20.0.70;10.20.0.73", 2), "");
+      assert.match(
+        await said("10.20.0.72;10.20.0.79;10.20.0.70;10.20.0.73", 1),
+        /^ADDRESS_TAKEN: mysql-2 waits for 10\.20\.0\.70, which mysql-0 has/,
+      );
+      assert.match(
+        await said("10.20.0.70;10.20.0.79;10.20.0.80;10.20.0.72", 2),
+        /^ADDRESS_TAKEN: mysql-3 waits for 10\.20\.0\.72, which mysql-2 has/,
+      );
+    });
+
+    it("is refused for no order, where the pods' labels decide on that, and for a circle", async () => {
+      await using world = await runningWithHole();
+      const priorityStrategy = { orderPriority: [{ orderedKey: "role" }] };
+      const said = async (ips: string, more: Json = {}) =>
+        await edited(world, kruise(ips, { unorderedUpdate: { priorityStrategy }, ...more }));
+      const [shifted, exchanged] = [
+        "10.20.0.80;10.20.0.79;10.20.0.70;10.20.0.72",
+        "10.20.0.72;10.20.0.79;10.20.0.70;10.20.0.73",
+      ];
+      assert.match(await edited(world, kruise(shifted, { unorderedUpdate: {} })), /^ADDRESS_TAKEN: mysql-/);
+      assert.equal(await said(shifted), "");
+      assert.match(await said(exchanged), /these wait for each other for ever/);
+      assert.equal(await said(exchanged, { partition: 1 }), "", "one of the two may be kept");
+    });
   });
 
   it("that is shifted is judged by which pods are replaced together, and those are created from the lowest ordinal on", async () => {

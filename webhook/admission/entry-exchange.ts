@@ -151,19 +151,22 @@ interface RolloutOrder {
 
 /**
  * A StatefulSet creates what is missing first, from the lowest ordinal on, and then updates from the highest one down: it deletes as many as
- * may be unavailable, mostly one, and the next ones after these are ready again. With OnDelete a person chooses the order.
+ * may be unavailable, mostly one, and the next ones after these are ready again. With OnDelete a person chooses the order, and with
+ * OpenKruise's `priorityStrategy` the labels of the pods do, also of those that a partition keeps.
  */
 function rolloutOrder({ spec }: KubeObject, replicas: number): RolloutOrder {
   const strategy = spec.at("updateStrategy");
   const rolling = strategy.at("rollingUpdate");
   const onDelete = strategy.text("type") === "OnDelete";
   const parallel = spec.text("podManagementPolicy") === "Parallel";
-  const first = onDelete ? 0 : rolling.count("partition", 0);
+  const byPriority = rolling.at("unorderedUpdate").get("priorityStrategy") !== undefined;
+  const partition = onDelete ? 0 : rolling.count("partition", 0);
+  const first = byPriority && partition > 0 ? replicas : partition;
   const atOnce = Math.max(1, shareOf(rolling.get("maxUnavailable") ?? 1, replicas, Math.floor));
   const turnOf = ({ at }: Move) => Math.floor((replicas - 1 - at) / atOnce);
   const ends = ({ move, holder }: Wait, isThere: IsThere) => {
     const holderIsThere = isThere(holder);
-    if (onDelete && isThere(move)) return true;
+    if ((onDelete || byPriority) && isThere(move)) return true;
     if (holder.at < first) return false;
     const isCreatedBefore = holder.at < move.at;
     if (!isThere(move)) return !holderIsThere && (parallel || isCreatedBefore);
