@@ -31,7 +31,7 @@ interface Objection {
 
 /** What previews go by, and whom claims of other names are of. */
 interface DryRunContext extends DryRun {
-  readonly inventory: Pick<ClusterState, "workload" | "pod">;
+  readonly inventory: Pick<ClusterState, "workload" | "pod" | "admittedWith">;
 }
 
 /** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */

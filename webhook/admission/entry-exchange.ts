@@ -41,7 +41,7 @@ interface Wait {
 type Known = Pick<Context, "view"> & { readonly store: Reading };
 
 interface KnownWithPods extends Known {
-  readonly inventory: Pick<ClusterState, "pod">;
+  readonly inventory: Pick<ClusterState, "pod" | "admittedWith">;
 }
 
 /** Whether its pod is there, which has to be deleted before another one of its name is made. */
@@ -126,7 +126,8 @@ function addressesOf(claim: Claim): AddressEntry | undefined {
 
 /**
  * A claim says whether a sandbox has its addresses: it has none while its pod waits for a node, or for a sandbox that is made again, and its
- * pod may be gone while it has one. What is ending is not there any more: its successor asks by the new list.
+ * pod may be gone while it has one. What is ending is not there any more: its successor asks by the new list. On one host a pod may run that
+ * nobody has applied there.
  */
 async function podsThere({ inventory }: KnownWithPods, waits: readonly Wait[]): Promise<IsThere> {
   const moves = [...new Set(waits.flatMap(({ move, holder }) => [move, holder]))].slice(0, MOST_PODS);
@@ -134,7 +135,8 @@ async function podsThere({ inventory }: KnownWithPods, waits: readonly Wait[]): 
   for (const move of moves) {
     const { namespace } = move.allocation.key;
     const pod = await inventory.pod(namespace, move.name);
-    there.set(move, pod !== undefined && !pod.ended && pod.deleting !== true);
+    if (pod !== undefined) there.set(move, !pod.ended && pod.deleting !== true);
+    else if (inventory.admittedWith !== undefined) there.set(move, false);
   }
   return (move) => there.get(move) ?? !move.isDetached;
 }
