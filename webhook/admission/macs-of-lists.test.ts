@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists with MAC addresses, of pods whose networks say some themselves.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { addressOfMac } from "../../allocator/ip/mac.ts";
+import { formatHolding } from "../../allocator/model/interfaces.ts";
+import { poolRecord } from "../../test/support/fixtures.ts";
+import { deniedAs, deploymentPod, review, statefulPod } from "../../test/support/objects.ts";
+import { openWorld, type World } from "../../test/support/world.ts";
+import { mutatePods } from "./mutate-pod.ts";
+
+const NEVER = new AbortController().signal;
+const [FIRST, LAST] = [addressOfMac("02:00:00:00:00:00"), addressOfMac("02:00:00:00:00:ff")];
+const POOLS = [
+  poolRecord("web", ["10.20.0.0/24", "fd00:20::/120"]),
+  poolRecord("macs", [], {
+    ranges: [{ cidr: "fe80::/64", from: FIRST, to: LAST }],
+    reserved: [`${FIRST}-${LAST}`],
+  }),
+];
+const OURS = "02:00:00:00:00:51";
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const lan = (mac: string) => ({ [NETWORKS]: JSON.stringify([{ name: "lan", mac }]) });
+
+async function reported(world: World): Promise<readonly string[]> {
+  await world.settle();
+  return (await world.all("claim")).flatMap(({ record }) => formatHolding(record));
+}
+
+describe("a list whose pods' networks say a MAC address", () => {
+  const LIST = {
+    "berth.dev/ips": "10.20.0.7-10.20.0.9@net1",
+    "berth.dev/mac": "02:00:00:00:00:50-02:00:00:00:00:52@net1",
+  };
+
+  it("gives the entry that has it, and holds no other for a pod that is refused", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...admission } = world.admission;
+    const object = deploymentPod("web", { annotations: { ...LIST, ...lan(OURS) } });
+    const ask = async (dryRun: boolean) =>
+      await mutatePods(admission)({ ...review(object, "CREATE"), dryRun }, NEVER);
+    assert.equal((await ask(true)).allowed, true);
+    const first = await ask(false);
+    assert.equal(first.allowed, true, first.status?.message);
+    assert.deepEqual(await reported(world), ["10.20.0.8@net1", "fe80::ff:fe00:51@mac-net1"]);
+    for (const dryRun of [true, false])
+      assert.match(
+        deniedAs(await ask(dryRun)),
+        /^SET_EXHAUSTED: none of the 3 entries of the set can be used: .*; the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out|^SET_EXHAUSTED: none of the 3 entries of the set can be used: the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out; .*/,
+      );
+    assert.deepEqual(await reported(world), ["10.20.0.8@net1", "fe80::ff:fe00:51@mac-net1"]);
+  });
+
+  it("writes nothing for an ordinal whose entry has another one, on whichever of its interfaces", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...admission } = world.admission;
+    const two = {
+      "berth.dev/ips": "10.20.0.7@net1,10.20.0.17@net2;10.20.0.8@net1,10.20.0.18@net2",
+      "berth.dev/mac": `02:00:00:00:00:50@net1,02:00:00:00:00:60@net2;${OURS}@net1,02:00:00:00:00:61@net2`,
+      [NETWORKS]: JSON.stringify([
+        { name: "lan", mac: "02:00:00:00:00:50" },
+        { name: "wan", mac: "02:00:00:00:00:61" },
+      ]),
+    };
+    for (const [annotations, name] of [
+      [two, "net2"],
+      [{ ...LIST, ...lan(OURS) }, "net1"],
+    ] as const) {
+      const object = statefulPod("mysql", 0, { annotations });
+      for (const dryRun of [true, false])
+        assert.equal(
+          deniedAs(await mutatePods(admission)({ ...review(object, "CREATE"), dryRun }, NEVER)),
+          `REQUEST_INVALID: the pod's networks say another MAC address of ${name} than berth.dev/mac; take one of the two out`,
+        );
+      assert.deepEqual(await reported(world), []);
+    }
+    const second = statefulPod("mysql", 1, { annotations: { ...LIST, ...lan(OURS) } });
+    assert.equal((await mutatePods(admission)(review(second, "CREATE"), NEVER)).allowed, true);
+  });
+
+  it("is told who has the one entry with it, however many others there are", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...admission } = world.admission;
+    const long = {
+      "berth.dev/ips": "10.20.0.1-10.20.0.9@net1",
+      "berth.dev/mac": "02:00:00:00:00:49-02:00:00:00:00:51@net1",
+    };
+    const object = deploymentPod("web", { annotations: { ...long, ...lan(OURS) } });
+    const ask = async () => await mutatePods(admission)(review(object, "CREATE"), NEVER);
+    const first = await ask();
+    assert.equal(first.allowed, true, first.status?.message);
+    await world.settle();
+    assert.match(
+      deniedAs(await ask()),
+      /^SET_EXHAUSTED: none of the 9 entries of the set can be used: 10\.20\.0\.9,[^;]* \(web-slot-8\) is bound to a pod [^;]*; the pod's networks say [^;]*; take one of the two out; and 5 more$/,
+    );
+  });
+});
