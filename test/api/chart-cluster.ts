@@ -16,6 +16,7 @@ import { accountConfig, type Manifest } from "./accounts.ts";
 import { type Container, templateOf } from "./chart-manifests.ts";
 import { ENDPOINT_SLICES } from "./cluster-resources.ts";
 import { Daemon } from "./daemon.ts";
+import { startControlPlane } from "./harness.ts";
 import type { ControlPlane } from "./plane.ts";
 import { freePort } from "./ports.ts";
 import { WEBHOOK_MAIN } from "./replicas.ts";
@@ -24,6 +25,11 @@ import { issuerProcess } from "./rolling-webhook.ts";
 const NAMESPACE = "berth-system";
 const KINDS = ["mutating", "validating"] as const;
 const SOON_MS = 60_000;
+
+/** A control plane that reaches a webhook behind a Service by the address of its endpoint. */
+export async function startChartPlane(): Promise<ControlPlane> {
+  return await startControlPlane({ apiServerFlags: ["--enable-aggregator-routing=true"] });
+}
 
 export async function get(plane: ControlPlane, path: string): Promise<Manifest | undefined> {
   const answer = await plane.connect().call({ method: "GET", path });

@@ -11,12 +11,11 @@ import { type Json, pod, poolObject } from "../support/objects.ts";
 import { run } from "../support/process.ts";
 import { parseYaml } from "../support/yaml.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
-import { caBundles, get, records, secretData, WebhookPod } from "./chart-cluster.ts";
+import { caBundles, get, records, secretData, startChartPlane, WebhookPod } from "./chart-cluster.ts";
 import { CHART, helm, mustHelm } from "./chart-release.ts";
 import { definitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS } from "./manifests.ts";
-import { type ControlPlane, FIELDS_UNSEEN } from "./plane.ts";
-import { openUndefinedPlane } from "./shared-plane.ts";
+import type { ControlPlane } from "./plane.ts";
 
 const RELEASE = ["berth", "--namespace", "berth-system"] as const;
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -66,7 +65,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
     let known: readonly unknown[];
 
     before(async () => {
-      plane = await openUndefinedPlane();
+      plane = await startChartPlane();
       await makeNamespaces(plane.connect(), ["shop"]);
     });
     after(async () => {
@@ -81,9 +80,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
 
     /** What kubectl says to that object: nothing if it was made or changed. */
     async function apply(object: Json): Promise<string> {
-      return (
-        await plane.kubectl(["apply", FIELDS_UNSEEN, "-f", "-"], { stdin: JSON.stringify(object) })
-      ).stderr.trim();
+      return (await plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) })).stderr.trim();
     }
 
     function pinned(name: string, address: string, spec: Json = {}): Json {

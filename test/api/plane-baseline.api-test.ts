@@ -10,7 +10,7 @@ import { Baseline } from "./plane-baseline.ts";
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("a control plane that is given to the next file", () => {
     it("is as it was, and keeps what its API server keeps for its compactions", async (t) => {
-      const plane = await startControlPlane({ definitions: true });
+      const plane = await startControlPlane();
       t.after(() => plane.close());
       const baseline = await Baseline.take(plane);
       const etcd = new Etcd(plane.etcdUrl);

@@ -27,12 +27,7 @@ const SHARED_USERS: readonly TestUser[] = [
 ];
 
 /** As on kubeadm's API servers, besides what all of the tests have. */
-const SHARED_FLAGS = [
-  "--authorization-mode=Node",
-  "--enable-admission-plugins=NodeRestriction",
-  // a webhook behind a Service is reached by the address of its endpoint: nothing here leads from a Service's own
-  "--enable-aggregator-routing=true",
-];
+const SHARED_FLAGS = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"];
 /** How each is started. */
 export const SHARED_OPTIONS: ControlPlaneOptions = {
   users: SHARED_USERS,
