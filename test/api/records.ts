@@ -17,6 +17,7 @@ import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { LabelSelector } from "../../allocator/pool/label-selector.ts";
 import type { PoolRecord, PoolSpec, RouteSpec } from "../../allocator/pool/pool.ts";
 import { SAMPLE_NAMESPACES } from "../../allocator/store/contract/samples.ts";
+import { anyCharacter } from "../support/any-character.ts";
 
 /** As JSON.parse makes objects: with a prototype. */
 const JSONLIKE = { noNullPrototype: true } as const;
@@ -115,7 +116,7 @@ export const anyClaim: fc.Arbitrary<Claim> = fc.record(
             ...JSONLIKE,
           },
         ),
-        message: fc.string({ unit: "binary" }),
+        message: fc.string({ unit: anyCharacter }),
       },
       { requiredKeys: [], ...JSONLIKE },
     ),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
+import { anyCharacter } from "../support/any-character.ts";
 import { runsOf } from "../support/runs.ts";
 
 /** Texts that have broken something somewhere. */
@@ -65,7 +66,7 @@ export const WRONG_VALUES: readonly unknown[] = [
 
 export const evilText = fc.oneof(
   fc.constantFrom(...EVIL_TEXTS),
-  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.string({ unit: anyCharacter, maxLength: 30 }),
   fc.string({ maxLength: 12 }),
 );
 

@@ -76,6 +76,7 @@ export const GROUPS: readonly Group[] = [
       // of a process that files share
       "test/runner/promises.test.ts",
       "test/simulation/{claim-reads,doubt,needs}.test.ts",
+      "test/support/*.test.ts",
     ],
     isolation: "none",
     concurrency: 2,
