@@ -125,6 +125,16 @@ describe("what is planned for certificates", () => {
     assert.deepEqual(step, { kind: "wait", ms: SETTLE_MS });
   });
 
+  it("what is seen twice at the same moment is as seen once, whatever was seen before", () => {
+    const all = [QUIET, TURNING, BLANK].flatMap((kept) =>
+      [[both], [""]].map((one) => ({ kept, trusted: [one] })),
+    );
+    for (const [before, known] of all.flatMap((before) => all.map((known) => [before, known] as const))) {
+      const once = observedSinceOf(observedSinceOf(undefined, before, 0), known, 1);
+      assert.deepEqual(observedSinceOf(once, known, 1), once);
+    }
+  });
+
   it("a time that was written for a certificate that was not is not written twice", () => {
     const early = new Date(clock.now() + DAY_MS).toISOString();
     const step = planned({ kept: { ...TURNING, retireAfter: early }, stands: SETTLE_MS });
