@@ -12,6 +12,7 @@ import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { listed } from "../../allocator/store/contract/subject.ts";
 import { type AdmittedObjects, openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
 import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { integerOf } from "../../allocator/store/sqlite/sql.ts";
 import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
 import type { Kind, Store, Stored } from "../../allocator/store/store.ts";
 import type { AdmissionContext } from "../../webhook/admission/admission-context.ts";
@@ -43,6 +44,9 @@ export class World {
   readonly #database: Database;
   readonly #abort = new AbortController();
   readonly #following: ReturnType<typeof syncCache>;
+  /** What was found last, and after how many rows had been written. */
+  #dumped: { readonly written: number; readonly text: string } | undefined;
+  #currentAt: number | undefined;
 
   constructor(options: WorldOptions) {
     this.clock = options.clock ?? new HastyClock();
@@ -89,11 +93,9 @@ export class World {
 
   /** Every row of every table, as text: equal before and after means that nothing was written. */
   dump(): string {
-    return this.#database.read((sql) => {
-      const tables = sql.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
-      const rows = tables.flatMap(({ name }) => [{ name }, ...sql.all(`SELECT * FROM "${name}"`)]);
-      return rows.map((row) => Object.values(row).join("\t")).join("\n");
-    });
+    const written = this.#written();
+    if (this.#dumped?.written !== written) this.#dumped = { written, text: this.#render() };
+    return this.#dumped.text;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -103,8 +105,29 @@ export class World {
     this.#database.close();
   }
 
-  /** By what is stored, undecoded: it is asked for after every act. */
+  /** Rows, undone ones too: as long as it is the same, every table is. */
+  #written(): number {
+    const row = this.#database.readOnce((sql) => sql.get("SELECT total_changes() AS rows"));
+    return integerOf(row, "rows");
+  }
+
+  #render(): string {
+    return this.#database.read((sql) => {
+      const tables = sql.all("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name");
+      const rows = tables.flatMap(({ name }) => [{ name }, ...sql.all(`SELECT * FROM "${name}"`)]);
+      return rows.map((row) => Object.values(row).join("\t")).join("\n");
+    });
+  }
+
+  /** It is asked for after every act, most of which write nothing; and what the store has comes into the cache only once. */
   #isCurrent(): boolean {
+    const written = this.#written();
+    if (this.#currentAt !== written && this.#showsAll()) this.#currentAt = written;
+    return this.#currentAt === written;
+  }
+
+  /** By what is stored, undecoded. */
+  #showsAll(): boolean {
     const { cache } = this;
     const rows = this.#database.readOnce((sql) => sql.all("SELECT kind, key, revision FROM records"));
     const stored = new Set(rows.map(({ kind, key, revision }) => `${kind} ${key} ${revision}`));
