@@ -10,7 +10,7 @@ interface Sleeper {
 export class ManualClock implements Clock {
   #elapsed = 0;
   readonly #start: number;
-  #sleepers: Sleeper[] = [];
+  readonly #sleepers = new Set<Sleeper>();
 
   constructor(startMs: number = Date.UTC(2026, 0, 1)) {
     this.#start = startMs;
@@ -26,7 +26,7 @@ export class ManualClock implements Clock {
 
   /** How many sleep at this moment: what a test waits for before it moves the clock. */
   get sleeping(): number {
-    return this.#sleepers.length;
+    return this.#sleepers.size;
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -35,20 +35,20 @@ export class ManualClock implements Clock {
       const sleeper: Sleeper = {
         until: this.#elapsed + ms,
         wake: () => {
-          this.#sleepers = this.#sleepers.filter((other) => other !== sleeper);
+          this.#sleepers.delete(sleeper);
           signal?.removeEventListener("abort", sleeper.wake);
           resolve();
         },
       };
       signal?.addEventListener("abort", sleeper.wake, { once: true });
-      this.#sleepers.push(sleeper);
+      this.#sleepers.add(sleeper);
     });
   }
 
   /** Moves the clock and wakes who is due, the earliest first. */
   advance(ms: number): void {
     this.#elapsed += ms;
-    const due = this.#sleepers.filter((sleeper) => sleeper.until <= this.#elapsed);
+    const due = [...this.#sleepers].filter((sleeper) => sleeper.until <= this.#elapsed);
     for (const sleeper of due.toSorted((a, b) => a.until - b.until)) sleeper.wake();
   }
 }
