@@ -47,6 +47,7 @@ export const GROUPS: readonly Group[] = [
       "allocator/store/sqlite/store-crash.test.ts",
       "ipam-plugin/agent/{compile-cache,main}.test.ts",
       "ipam-plugin/client/*.test.ts",
+      "scripts/advisories.test.ts",
       "webhook/main.test.ts",
     ],
     isolation: "process",
