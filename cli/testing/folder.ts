@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,11 +12,12 @@ import type { Claim } from "../../allocator/model/claim.ts";
 import type { Reservation } from "../../allocator/model/reservation.ts";
 import type { PoolRecord } from "../../allocator/pool/pool.ts";
 import { openAdmittedObjects } from "../../allocator/store/sqlite/admitted-objects.ts";
-import { openDatabase } from "../../allocator/store/sqlite/database.ts";
-import { openSqliteStore } from "../../allocator/store/sqlite/store.ts";
+import { type Database, openDatabase } from "../../allocator/store/sqlite/database.ts";
+import { openSqliteStore, type SqliteStoreDeps } from "../../allocator/store/sqlite/store.ts";
 import type { Attachment } from "../../ipam-plugin/agent/journal/attachment.ts";
 import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { SeededRandom } from "../../test/support/random.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import { run } from "../run.ts";
 import type { CommandContext, ExitCode } from "../terminal/command.ts";
@@ -67,6 +69,28 @@ export interface Contents {
   readonly objects?: readonly unknown[];
 }
 
+function partsOf(database: Database, deps: SqliteStoreDeps) {
+  const store = openSqliteStore(database, deps);
+  return { store, admittedObjects: openAdmittedObjects(database), journal: new Journal(database) };
+}
+
+let empty: Buffer | undefined;
+
+/** A database with all its tables and nothing in them: it is the same for all, and to make it waits a dozen times for the disk. */
+function emptyDatabase(): Buffer {
+  if (empty !== undefined) return empty;
+  const folder = mkdtempSync(join(tmpdir(), "berthctl-empty-"));
+  try {
+    const database = openDatabase(databaseOf(folder));
+    partsOf(database, { clock: new ManualClock(), random: new SeededRandom(), log: noopLogger });
+    database.close();
+    empty = readFileSync(databaseOf(folder));
+    return empty;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 /** A data folder without a stack, and berthctl called on it. It is removed when its test is over. */
 export class Folder {
   readonly dataDir: string;
@@ -93,14 +117,17 @@ export class Folder {
   }
 
   async #fill(contents: Contents): Promise<void> {
+    writeFileSync(databaseOf(this.dataDir), emptyDatabase(), { mode: 0o600 });
     const database = openDatabase(databaseOf(this.dataDir));
     const { clock, random } = this.context().io;
-    const store = openSqliteStore(database, { clock, random, log: noopLogger });
-    const admittedObjects = openAdmittedObjects(database);
-    await new Journal(database).write({ put: contents.attachments ?? [] });
-    for (const pool of contents.pools ?? []) await store.create("pool", pool);
-    for (const claim of contents.claims ?? []) await store.create("claim", claim);
-    for (const reservation of contents.reservations ?? []) await store.create("reservation", reservation);
+    const { store, admittedObjects, journal } = partsOf(database, { clock, random, log: noopLogger });
+    await journal.write({ put: contents.attachments ?? [] });
+    // in this order, and the disk is waited for once
+    await Promise.all([
+      ...(contents.pools ?? []).map((pool) => store.create("pool", pool)),
+      ...(contents.claims ?? []).map((claim) => store.create("claim", claim)),
+      ...(contents.reservations ?? []).map((reservation) => store.create("reservation", reservation)),
+    ]);
     for (const object of contents.objects ?? []) await admittedObjects.keep(readObject(object) as KubeObject);
     await store.close();
     database.close();
