@@ -235,6 +235,17 @@ describe("an edited list", () => {
     }
   });
 
+  it("that has for a new ordinal what another one is to give up is refused: the new pod is made before any is deleted", async () => {
+    await using world = await running();
+    const grown = (spec: Json) =>
+      set("10.20.0.70;10.20.0.80;10.20.0.72;10.20.0.71", { replicas: 4, ...spec });
+    for (const spec of [{}, { podManagementPolicy: "Parallel" }])
+      assert.match(
+        await inCluster(world, grown(spec)),
+        /^ADDRESS_TAKEN: pod mysql-3: address 10\.20\.0\.71 .* is held by shop\/mysql-1/,
+      );
+  });
+
   it("is refused a moment after its StatefulSet was made, too, whose claims are on their way", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const { embedded: _, ...admission } = world.admission;
