@@ -21,6 +21,7 @@ import { workloadOf } from "../../allocator/model/claim-workload.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { type EntriesBefore, heldElsewhere, neverEnds } from "./entry-exchange.ts";
+import { podsThere } from "./pods-there.ts";
 import { firstOf } from "./scale-down.ts";
 
 /** Why not; `allocation` is of the pod that it is about. */
@@ -31,7 +32,7 @@ interface Objection {
 
 /** What previews go by, and whom claims of other names are of. */
 interface DryRunContext extends DryRun {
-  readonly inventory: Pick<ClusterState, "workload" | "pod" | "admittedWith">;
+  readonly inventory: Pick<ClusterState, "workload">;
 }
 
 /** What is worth telling of the pods' addresses, or why they cannot have them. There may be two records to read for each of them. */
@@ -41,8 +42,9 @@ export async function dryRunAllocations(
   allocations: readonly AllocationRequest[],
   { includeResults, before }: { readonly includeResults: boolean; readonly before?: EntriesBefore },
 ): Promise<string[] | Objection> {
+  const there = podsThere(inventory);
   return await readingAhead(store, async (known) => {
-    const context = { view, clock, store: known, inventory };
+    const context = { view, clock, store: known, inventory, podsThere: there };
     const never = await neverEnds(context, object, allocations, before);
     return never === undefined ? await dryRunAll(context, allocations, includeResults) : { refusal: never };
   });

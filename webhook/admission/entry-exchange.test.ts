@@ -60,11 +60,14 @@ async function unbound(world: World, key: string): Promise<void> {
 }
 
 /** There the reviews only look ahead. */
-async function inCluster(world: World, object: Json): Promise<string> {
+async function inCluster(world: World, object: Json, onPod: () => void = () => {}): Promise<string> {
   const { embedded: _, ...admission } = world.admission;
   const { objects } = world;
   const inventory: ClusterState = {
-    pod: async (namespace, name) => await objects.pod(namespace, name),
+    pod: async (namespace, name) => {
+      onPod();
+      return await objects.pod(namespace, name);
+    },
     workload: async (ref) => await objects.workload(ref),
     namespace: async (name) => await objects.namespace(name),
     fenced: async (node) => await objects.fenced(node),
@@ -197,7 +200,10 @@ describe("an edited list", () => {
       // it waits for a node, or for a sandbox that is made again: it is deleted in its turn, as any
       await using world = await running();
       await unbound(world, "shop/mysql-1");
-      for (const spec of [{}, parallel]) assert.equal(await inCluster(world, set(down, spec)), "");
+      let asked = 0;
+      for (const spec of [{}, parallel])
+        assert.equal(await inCluster(world, set(down, spec), () => asked++), "");
+      assert.equal(asked, 2 * 3, "once for each pod, however often the review is read ahead");
     }
     {
       // what somebody else has it does not wait for

@@ -11,8 +11,8 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
-import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
+import type { PodsThere } from "./pods-there.ts";
 import { shareOf } from "./rollout.ts";
 
 /** One pod of a workload whose claim is to have other addresses. */
@@ -41,14 +41,11 @@ interface Wait {
 type Known = Pick<Context, "view"> & { readonly store: Reading };
 
 interface KnownWithPods extends Known {
-  readonly inventory: Pick<ClusterState, "pod" | "admittedWith">;
+  readonly podsThere: PodsThere;
 }
 
 /** Whether its pod is there, which has to be deleted before another one of its name is made. */
 type IsThere = (move: Move) => boolean;
-
-/** Pods that are looked up at most: of the others their claims say whether they are there. */
-const MOST_PODS = 128;
 
 /**
  * Why the workload's new list can never come true: a claim changes when its pod is created again, and then the address
@@ -68,7 +65,7 @@ export async function neverEnds(
   if (circle !== undefined) return inCircle(circle);
   if (ordered === undefined)
     return waits[0] === undefined || recreates(object) ? undefined : inVain(waits[0]);
-  const isThere = await podsThere(context, waits);
+  const isThere = await knownBy(context, waits);
   const stuck = waits.find((wait) => !ordered.ends(wait, isThere));
   return stuck && inVain(stuck, isThere);
 }
@@ -126,19 +123,12 @@ function addressesOf(claim: Claim): AddressEntry | undefined {
 
 /**
  * A claim says whether a sandbox has its addresses: it has none while its pod waits for a node, or for a sandbox that is made again, and its
- * pod may be gone while it has one. What is ending is not there any more: its successor asks by the new list. On one host a pod may run that
- * nobody has applied there.
+ * pod may be gone while it has one. It has the word where nobody knows of the pod, or too many are to be looked up.
  */
-async function podsThere({ inventory }: KnownWithPods, waits: readonly Wait[]): Promise<IsThere> {
-  const moves = [...new Set(waits.flatMap(({ move, holder }) => [move, holder]))].slice(0, MOST_PODS);
-  const there = new Map<Move, boolean>();
-  for (const move of moves) {
-    const { namespace } = move.allocation.key;
-    const pod = await inventory.pod(namespace, move.name);
-    if (pod !== undefined) there.set(move, !pod.ended && pod.deleting !== true);
-    else if (inventory.admittedWith !== undefined) there.set(move, false);
-  }
-  return (move) => there.get(move) ?? !move.isDetached;
+async function knownBy({ podsThere }: KnownWithPods, waits: readonly Wait[]): Promise<IsThere> {
+  const moves = new Set(waits.flatMap(({ move, holder }) => [move, holder]));
+  const there = await podsThere([...moves].map(({ allocation }) => allocation.key));
+  return ({ allocation, isDetached }) => there.get(claimKey(allocation.key)) ?? !isDetached;
 }
 
 function holderOf(moves: readonly Move[], address: Address): Move | undefined {
