@@ -11,6 +11,7 @@ import { isDetached } from "../../allocator/lifecycle/bind.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import type { PodsThere } from "./pods-there.ts";
 import { shareOf } from "./rollout.ts";
@@ -143,10 +144,11 @@ interface RolloutOrder {
 
 /**
  * A StatefulSet creates what is missing first, from the lowest ordinal on, and then updates from the highest one down: it deletes as many as
- * may be unavailable, mostly one, and the next ones after these are ready again. With OnDelete a person chooses the order, and with
- * OpenKruise's `priorityStrategy` the labels of the pods do, also of those that a partition keeps.
+ * may be unavailable, mostly one, and the next ones after these are ready again; with `Parallel` the next one as soon as any of these is, so
+ * that only the first are surely deleted together. OpenKruise's creates nothing after one that is refused. With OnDelete a person chooses
+ * the order, and with OpenKruise's `priorityStrategy` the labels of the pods do, also of those that a partition keeps.
  */
-function rolloutOrder({ spec }: KubeObject, replicas: number): RolloutOrder {
+function rolloutOrder({ apiVersion, spec }: KubeObject, replicas: number): RolloutOrder {
   const strategy = spec.at("updateStrategy");
   const rolling = strategy.at("rollingUpdate");
   const onDelete = strategy.text("type") === "OnDelete";
@@ -161,11 +163,18 @@ function rolloutOrder({ spec }: KubeObject, replicas: number): RolloutOrder {
     if ((onDelete || byPriority) && isThere(move)) return true;
     if (holder.at < first) return false;
     const isCreatedBefore = holder.at < move.at;
-    if (!isThere(move)) return !holderIsThere && (parallel || isCreatedBefore);
+    const isTriedWith = parallel && isSameGroup(apiVersion, "apps/v1") && batchOf(holder) === batchOf(move);
+    if (!isThere(move)) return !holderIsThere && (isCreatedBefore || isTriedWith);
     const [own, its] = [turnOf(move), turnOf(holder)];
-    return !holderIsThere || its < own || (its === own && isCreatedBefore);
+    const areDeletedTogether = its === own && (!parallel || own === 0);
+    return !holderIsThere || its < own || (areDeletedTogether && isCreatedBefore);
   };
   return { first, ends };
+}
+
+/** With `Parallel` it creates one pod, then two at once, then four and so on, and no more after a batch of which one was refused. */
+function batchOf({ at }: Move): number {
+  return Math.floor(Math.log2(at + 1));
 }
 
 /** Old pods end before new ones begin, so that any slot is free for whoever comes. */
