@@ -226,6 +226,21 @@ describe("an edited list", () => {
             `ADDRESS_TAKEN: mysql-1 waits for ${address}, which ${holder} has, and ${holder} gives it up only after mysql-1 is there, whose pod is missing now: such a rollout does not end; leave the addresses where they are and give new ones to those that change`,
           );
       assert.equal(await inCluster(world, set("10.20.0.70;10.20.0.80;10.20.0.72")), "");
+      const onDelete = { updateStrategy: { type: "OnDelete" } };
+      assert.equal(
+        await inCluster(world, set(up, onDelete)),
+        "",
+        "when somebody deletes mysql-0, that is made first",
+      );
+      assert.match(
+        await inCluster(world, set(down, onDelete)),
+        /^ADDRESS_TAKEN: mysql-1 waits for 10\.20\.0\.72/,
+      );
+      assert.equal(
+        await inCluster(world, set(down, { ...onDelete, ...parallel })),
+        "",
+        "and mysql-2 with it",
+      );
       assert.equal(await edited(world, set(down)), "", "on one host it may run without having been applied");
     }
     {

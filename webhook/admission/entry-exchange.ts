@@ -158,16 +158,17 @@ function rolloutOrder({ apiVersion, spec }: KubeObject, replicas: number): Rollo
   const first = byPriority && partition > 0 ? replicas : partition;
   const atOnce = Math.max(1, shareOf(rolling.get("maxUnavailable") ?? 1, replicas, Math.floor));
   const turnOf = ({ at }: Move) => Math.floor((replicas - 1 - at) / atOnce);
+  const hasBatches = parallel && isSameGroup(apiVersion, "apps/v1");
+  const isTriedNoLater = (one: Move, other: Move) =>
+    one.at < other.at || (hasBatches && batchOf(one) === batchOf(other));
   const ends = ({ move, holder }: Wait, isThere: IsThere) => {
     const holderIsThere = isThere(holder);
     if ((onDelete || byPriority) && isThere(move)) return true;
     if (holder.at < first) return false;
-    const isCreatedBefore = holder.at < move.at;
-    const isTriedWith = parallel && isSameGroup(apiVersion, "apps/v1") && batchOf(holder) === batchOf(move);
-    if (!isThere(move)) return !holderIsThere && (isCreatedBefore || isTriedWith);
+    if (!isThere(move)) return (onDelete || !holderIsThere) && isTriedNoLater(holder, move);
     const [own, its] = [turnOf(move), turnOf(holder)];
     const areDeletedTogether = its === own && (!parallel || own === 0);
-    return !holderIsThere || its < own || (areDeletedTogether && isCreatedBefore);
+    return !holderIsThere || its < own || (areDeletedTogether && holder.at < move.at);
   };
   return { first, ends };
 }
