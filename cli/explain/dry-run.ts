@@ -48,6 +48,7 @@ import { claimPlaceOf } from "../backend/container-words.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import type { DryRunner } from "./dry-runner.ts";
 import { foretellDynamic } from "./dynamic-pod.ts";
+import { laterOrRefused, refusalOfList } from "./edited-list.ts";
 import { PlannedAddresses } from "./planned-addresses.ts";
 
 /** The view is the dry run's own. */
@@ -196,7 +197,8 @@ export class ManifestDryRun {
       const subject = `pod/${namespace}/${name}`;
       results.push({ subject, outcome, request, ...(kept === undefined ? {} : { kept }) });
     }
-    return results;
+    const never = await refusalOfList(this.#context, this.#inventory, { object, ordinals, results });
+    return never === undefined ? results : [{ subject: `${subject}, each pod`, outcome: never, request }];
   }
 
   /** What of the annotations is for Berth, as admission judges it; `left`: all that they ask is another system's. */
@@ -244,10 +246,7 @@ export class ManifestDryRun {
     objection?: (would: DryRunResult) => Refusal | undefined,
   ): Promise<DryRunner["outcome"]> {
     const would = await this.#planned.predict(allocation, objection);
-    if (!isRefusal(would) || would.code !== "CLAIM_CHANGED") return would;
-    // The rules of admission take longer to load than the rest of berthctl takes to run.
-    const { heldElsewhere } = await import("../../webhook/admission/entry-exchange.ts");
-    return (await heldElsewhere(this.#context, allocation, own)) ?? { kind: "later", why: would.message };
+    return isRefusal(would) ? await laterOrRefused(this.#context, allocation, would, own) : would;
   }
 
   #input(podIdentity: PodIdentity, request: Request, namespace: NamespaceState): AllocationInput {

@@ -16,11 +16,12 @@ import type { AllocationRequest } from "../../allocator/lifecycle/allocation-req
 import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
 import { HOLD_TIMEOUT_MS } from "../../allocator/lifecycle/hold.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { type Claim, claimKey, hadPod, isReserved } from "../../allocator/model/claim.ts";
+import { type Claim, claimKey, hadPod } from "../../allocator/model/claim.ts";
 import { workloadOf } from "../../allocator/model/claim-workload.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 import type { AdmissionContext } from "./admission-context.ts";
-import { type EntriesBefore, heldElsewhere, neverEnds } from "./entry-exchange.ts";
+import { type EntriesBefore, neverEnds } from "./entry-exchange.ts";
+import { laterWords } from "./later-addresses.ts";
 import { podsThere } from "./pods-there.ts";
 import { firstOf } from "./scale-down.ts";
 
@@ -101,25 +102,9 @@ async function wordsFor(
   would: Refusal,
   own: ReadonlySet<string>,
 ): Promise<string | Objection> {
-  const isSiblings = would.code === "ADDRESS_TAKEN" && own.has(would.details["holder"] ?? "");
-  const waits = isSiblings && (await isReplaced(context, allocation));
-  if (would.code !== "CLAIM_CHANGED" && !waits)
-    return (await heldUnderItsName(context, allocation)) ?? { refusal: would, allocation };
-  const refusal = await heldElsewhere(context, allocation, own);
-  if (refusal !== undefined) return { refusal, allocation };
-  return waits
-    ? `${allocation.key.name} has other addresses once the pod of the same StatefulSet that has them has been created again`
-    : would.message;
-}
-
-/**
- * Whether its pod comes to its turn has been judged then. One of a new ordinal is made before any other is deleted, and of a shared list's
- * slots none has a turn.
- */
-async function isReplaced(context: DryRunContext, { key, identity }: AllocationRequest): Promise<boolean> {
-  if (identity.ordinal === undefined) return false;
-  const claim = (await readClaim(context, claimKey(key)))?.record;
-  return claim !== undefined && isReserved(claim);
+  const later = await laterWords(context, allocation, would, own);
+  if (isRefusal(later)) return { refusal: later, allocation };
+  return later ?? (await heldUnderItsName(context, allocation)) ?? { refusal: would, allocation };
 }
 
 /**

@@ -12,7 +12,6 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
-import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import type { PodsThere } from "./pods-there.ts";
 import { shareOf } from "./rollout.ts";
 
@@ -69,22 +68,6 @@ export async function neverEnds(
   const isThere = await knownBy(context, waits);
   const stuck = waits.find((wait) => !ordered.ends(wait, isThere));
   return stuck && inVain(stuck, isThere);
-}
-
-/** Why a claim in use cannot have its new addresses whenever its pod is made again: they are somebody else's. */
-export async function heldElsewhere(
-  { view, store }: Known,
-  allocation: AllocationRequest,
-  own: ReadonlySet<string>,
-): Promise<Refusal | undefined> {
-  if (allocation.constraints.fallback !== undefined) return undefined;
-  for (const address of allocation.constraints.entry ?? []) {
-    const found = view.reservation(address) ?? (await store.get("reservation", address));
-    const pool = view.poolOf(address);
-    if (found === undefined || found.record.releasedAt !== undefined || pool === undefined) continue;
-    if (!own.has(claimKey(found.record.claim))) return addressTaken(view, pool, address, found.record);
-  }
-  return undefined;
 }
 
 async function movesOf(
