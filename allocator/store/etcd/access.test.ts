@@ -123,7 +123,18 @@ describe("certificates of etcd on disk", () => {
     write(caFile, ca.cert);
     write(certFile, cert);
     write(keyFile, key);
-    assert.deepEqual(files.read(), whole);
+    assert.deepEqual(files.read(), { ...whole, ca: [ca.cert] });
+  });
+
+  it("have every authority of a file, also one that does not begin on a line of its own", async () => {
+    const clock = createClock();
+    const [one, two] = [await issueAuthority(clock), await issueAuthority(clock)];
+    const caFile = join(folder, "etcd-ca.pem");
+    const files = new CertificateFiles({ endpoints: [], caFile });
+    for (const between of ["", "\n", "\n  ", "\r\n# the second one\r\n"]) {
+      write(caFile, one.cert.trimEnd() + between + two.cert);
+      assert.deepEqual(files.read(), { ca: [one.cert, two.cert] }, JSON.stringify(between));
+    }
   });
 
   it("are named when they are not there", () => {

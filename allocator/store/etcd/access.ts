@@ -73,9 +73,9 @@ export class CertificateFiles {
 
   #readAll(): TlsMaterial {
     const { ca: caFile, cert: certFile, key: keyFile } = this.#files;
-    const ca = caFile === undefined ? {} : { ca: textOf(caFile) };
-    // OpenSSL passes over an authority that it cannot read, and says later that it knows nobody
-    if (ca.ca !== undefined) readCertificates(ca.ca, caFile);
+    // each by itself, as it was read: OpenSSL passes over those of a text that do not begin on a line of their own, and says later that
+    // it knows nobody
+    const ca = caFile === undefined ? {} : { ca: readCertificates(textOf(caFile), caFile).map(String) };
     if (certFile === undefined || keyFile === undefined) return ca;
     const pair = { cert: textOf(certFile), key: textOf(keyFile) };
     readWholePair(pair, { cert: certFile, key: keyFile });

@@ -8,7 +8,7 @@ import { framed, GRPC, GrpcError, messagesOf } from "./grpc-frames.ts";
 /** What proves who each side is; all of it PEM. */
 export interface TlsMaterial {
   /** Absent: the certificate authorities of this host's Node.js. */
-  readonly ca?: Buffer | string;
+  readonly ca?: Buffer | string[];
   readonly cert?: Buffer | string;
   readonly key?: Buffer | string;
 }
