@@ -94,6 +94,23 @@ if (havePartsOrSkip(["etcd"])) {
       await client.close();
     });
 
+    it("is connected to again with the last whole pair while another one is half written", async () => {
+      await become("host-a");
+      const handle = openHandle(access());
+      await handle.store.get("pool", "db");
+      writeFileSync(certFile, "-----BEGIN CERTIFICATE-----\n");
+      const [member] = members.all;
+      await member?.daemon.stop("SIGKILL");
+      member?.daemon.start();
+      await eventually("it is asked again", () =>
+        handle.store.get("pool", "db").then(
+          () => true,
+          () => undefined,
+        ),
+      );
+      await handle.close();
+    });
+
     it("is not spoken to when another authority has signed its certificate, or without one's own", async () => {
       await become("host-a");
       const stranger = await issueAuthority(clock);

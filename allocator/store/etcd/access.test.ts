@@ -71,6 +71,32 @@ describe("certificates of etcd on disk", () => {
     assert.equal(files.read().cert?.toString(), next.cert);
   });
 
+  it("are those before for a new connection while they cannot be used, and are looked for by the others all the same", async () => {
+    const clock = createClock();
+    const ca = await issueAuthority(clock);
+    const name = { name: "host-a", organization: "berth" };
+    const [first, next] = [await issueClient(ca, name, clock), await issueClient(ca, name, clock)];
+    const told: unknown[] = [];
+    const refused = (error: unknown) => told.push(error);
+    const files = new CertificateFiles({ endpoints: [], certFile, keyFile });
+    write(certFile, "");
+    write(keyFile, first.key);
+    assert.throws(() => files.current(), { code: "CERTIFICATE_INVALID" }, "there are none before");
+    write(certFile, first.cert);
+    assert.deepEqual(files.current(), first);
+    assert.equal(files.hasChanged(refused), false);
+    write(certFile, next.cert);
+    assert.deepEqual(files.current(), first, "half of a pair");
+    rmSync(keyFile);
+    assert.deepEqual(files.current(), first);
+    assert.equal(files.hasChanged(refused), false);
+    assert.equal(told.length, 1);
+    write(keyFile, next.key);
+    assert.deepEqual(files.current(), next);
+    assert.equal(files.hasChanged(refused), true, "connections that stand have the first");
+    assert.equal(files.hasChanged(refused), false);
+  });
+
   it("are said to be what they are when they cannot be used, each by its name", async () => {
     const clock = createClock();
     const ca = await issueAuthority(clock);

@@ -48,6 +48,7 @@ export class CertificateFiles {
   readonly #files: { readonly [K in keyof TlsMaterial]?: string };
   #seen = "";
   #refused = "";
+  #usable: TlsMaterial | undefined; // what was read last
 
   constructor({ caFile, certFile, keyFile }: EtcdAccess) {
     this.#files = {
@@ -64,10 +65,24 @@ export class CertificateFiles {
   read(): TlsMaterial {
     try {
       this.#seen = this.#stamp();
-      return this.#readAll();
+      this.#usable = this.#readAll();
+      return this.#usable;
     } catch (error) {
       const words = `${UNUSABLE_CERTIFICATES}: ${messageOf(error)}; mend that, or name other files`;
       throw new BerthError("CERTIFICATE_INVALID", words, { cause: error });
+    }
+  }
+
+  /** For a connection: as `read`, or what was read before where the files cannot be used now, as while somebody writes them. */
+  current(): TlsMaterial {
+    const [before, seen] = [this.#usable, this.#seen];
+    try {
+      return this.read();
+    } catch (error) {
+      if (before === undefined) throw error;
+      return before;
+    } finally {
+      if (before !== undefined) this.#seen = seen; // other connections stand with what was read then
     }
   }
 

@@ -164,7 +164,7 @@ export class EtcdClient {
     this.#place = access.endpoints.join(", ");
     this.#files = files;
     const { clock, connect } = this.#deps;
-    const byGrpc = (origin: string) => new GrpcConnection(origin, () => files.read(), clock);
+    const byGrpc = (origin: string) => new GrpcConnection(origin, () => files.current(), clock);
     this.#members = access.endpoints.map(connect ?? byGrpc);
   }
 
@@ -265,7 +265,7 @@ export class EtcdClient {
     this.#filesSeen = now;
     const [log, host] = [this.#deps.log, this.place];
     const refused = (error: unknown) =>
-      log.warn("new certificates for etcd are refused; connections that stand go on", { host, error });
+      log.warn("new certificates for etcd are refused; those before stay in use", { host, error });
     if (!this.#files.hasChanged(refused)) return;
     log.info("certificates for etcd have changed; connecting again", { host });
     await Promise.all(this.#members.map((member) => member.retire()));
