@@ -125,6 +125,10 @@ describe("the way to the API server", () => {
         () => writeFileSync(kubeconfig, "{}"),
         () => write({}), // as YAML that ends where the user's credentials begin
         () => write(halfAKey),
+        ...[40, 200, server.ca.length * 1.5].map((end) => () => {
+          const ca = (server.ca + server.ca).slice(0, end);
+          writeFileSync(kubeconfig, kubeconfigOf({ ...server, ca }, { token: "two" }));
+        }),
         () => rmSync(kubeconfig),
       ];
       for (const act of acts) {

@@ -6,6 +6,7 @@ import { createSecureContext } from "node:tls";
 // biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/api/connection.ts
 import { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { certificatesIn, readCertificate } from "../../system/pem/pair.ts";
 import type { ApiAccess } from "./credentials.ts";
 import { readsTokenFiles, withTokenFiles } from "./token-files.ts";
 
@@ -70,12 +71,14 @@ function isForServerOf(before: KubeConfig, next: KubeConfig): boolean {
   });
 }
 
-/** Of a file that was cut off, a user may be left without credentials, or with half a key. Throws for that. */
+/** Of a file that was cut off, a user may be left without credentials, or with half a key, or a cluster with half an authority. Throws for that. */
 async function isUsable(config: KubeConfig): Promise<boolean> {
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
   const { ca, cert, key, auth, headers } = options;
   createSecureContext({ ca, cert, key });
+  // OpenSSL passes over an authority that it cannot read; one that was cut off is the last
+  if (ca !== undefined) readCertificate(certificatesIn(String(ca)).at(-1) ?? "");
   return cert !== undefined || auth !== undefined || "Authorization" in (headers ?? {});
 }
 
