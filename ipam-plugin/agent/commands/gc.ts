@@ -11,7 +11,7 @@ import type { AgentServices, CniRequest } from "../services/services.ts";
  * Lets go of the attachments of this network, on this node, that the list does not have (SPEC section 4, "GC"). An
  * absent list frees nothing. Whoever else uses the network is unknown to the runtime that made the list (CRI-O has
  * one for every network it finds, podman's included), so a sandbox that can be seen is kept, also one that could not be seen at ADD. One
- * whose namespace a process named is let go when that process is gone and, by all processes of the host, no other is in the namespace.
+ * whose namespace a process named is let go when that process is gone and, by all processes and mounts of the host, nobody else has the namespace.
  */
 export async function gc(request: CniRequest, services: AgentServices): Promise<Answer> {
   const { config, call } = request;

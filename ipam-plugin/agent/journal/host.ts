@@ -24,7 +24,7 @@ export interface Host {
   identity(path: string): Promise<string | undefined>;
   /** Whether the process is gone by which the path names a namespace; false where none does. */
   hasProcessEnded(path: string): boolean;
-  /** The network namespaces in which any process is, as `identity` has them; undefined: it cannot be known. */
+  /** The network namespaces in which any process is, and those that are mounted, as `identity` has them; undefined: it cannot be known. */
   namespacesInUse(): Promise<ReadonlySet<string> | undefined>;
   /** The file's text. Rejects with the error of the file system. */
   read(path: string): Promise<string>;

@@ -16,6 +16,6 @@ export function outcomeOf(path: string): BigIntStats | "absent" | "hidden" {
 }
 
 /** What is there, by device and inode. */
-export function identityIn({ dev, ino }: BigIntStats): string {
+export function identityIn({ dev, ino }: Pick<BigIntStats, "dev" | "ino">): string {
   return `${dev}:${ino}`;
 }
