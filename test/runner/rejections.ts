@@ -6,8 +6,8 @@ import { placesOf, testFileOf } from "./tell.ts";
 import { lastUnderWay } from "./under-way.ts";
 
 interface Caught {
-  /** The file of tests on its stack. */
-  readonly file: string;
+  /** The file of tests on its stack; absent where that has none, as when a connection is refused. */
+  readonly file?: string;
   /** The test that was under way then; absent while files are loaded. */
   readonly during?: readonly string[] | undefined;
 }
@@ -15,14 +15,16 @@ interface Caught {
 /** what was thrown, as text -> where that was */
 const caught = new Map<string, Caught>();
 
-/** Where what was thrown with this text came up; undefined: its stack names no file of tests. */
+/** Where what was thrown with this text came up, as far as it is known. */
 export function placeOfUncaught(text: string): Caught | undefined {
   return caught.get(text);
 }
 
 function remember(reason: unknown): void {
   const file = reason instanceof Error ? testFileOf(placesOf(reason.stack ?? "")) : "";
-  if (file !== "") caught.set(String(reason), { file, during: lastUnderWay() });
+  const during = lastUnderWay();
+  if (file !== "") caught.set(String(reason), { file, during });
+  else if (reason instanceof Error || typeof reason === "string") caught.set(String(reason), { during });
 }
 
 const isShared = (process.env["BERTH_SHARED"] ?? "[]") !== "[]";

@@ -41,6 +41,16 @@ async function failuresOf(t: TestContext, sources: Readonly<Record<string, strin
   );
 }
 
+it("the test is named that was under way where the stack has no file of tests", async (t) => {
+  const refused = 'void import("node:net").then(({ connect }) => connect(1, "127.0.0.1"));';
+  const [failure = "", ...more] = await failuresOf(t, {
+    "a.test.ts": doing(""),
+    "b.test.ts": doing(refused),
+  });
+  assert.deepEqual(more, []);
+  assert.match(failure, /^after the end of a test\n.*ECONNREFUSED.*\n {2}under way: is guilty\n/);
+});
+
 it("the file is named that it comes from, and the test that was under way", async (t) => {
   const failures = await failuresOf(t, {
     "a.test.ts": doing(""),
