@@ -12,6 +12,7 @@ import { readMac } from "../../cni/requested-mac.ts";
 import type { Dns } from "../../cni/result.ts";
 import type { Version } from "../../cni/versions.ts";
 import type { Attachment, AttachmentId } from "../journal/attachment.ts";
+import { processIn } from "../journal/host.ts";
 import type { AgentServices, CniRequest } from "../services/services.ts";
 import { parseResolvConf } from "./resolv-conf.ts";
 
@@ -119,7 +120,7 @@ export async function readAddRequest(
     requested: requestedAddresses(ipam.requests),
     ...(mac && { mac }),
     dns,
-    netns: invocation.netns,
+    netns: processIn(invocation.netns) ?? invocation.netns, // a link to it goes while its process lives, as scripts for ip netns do
     netnsSeen: netns ?? false,
     startNs: call.startNs,
   };

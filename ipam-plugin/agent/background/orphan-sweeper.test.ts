@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
 import { claimIn } from "../claims/claim-place.ts";
@@ -145,6 +148,22 @@ describe("a sandbox that went without a DEL", () => {
     await node.restart();
     await releasePreviousBoot(node.parts);
     assert.deepEqual(node.held, []);
+  });
+
+  it("is kept when only the link has gone that led to a process's namespace", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "netns-"));
+    const netns = join(folder, "web");
+    symlinkSync(`/proc/${process.pid}/ns/net`, netns);
+    node.host.look = (path, was) => linuxHost.look(path, was);
+    node.host.identity = (path) => linuxHost.identity(path);
+    await node.add({ cid: "web", netns });
+    rmSync(folder, { recursive: true });
+    mkdirSync(folder);
+    for (const _ of [1, 2, 3]) await sweep.look();
+    const listed = { cid: "", ifname: "", netns: "", conf: { "cni.dev/valid-attachments": [] } };
+    assert.equal((await node.call("GC", listed)).exitStatus, 0);
+    assert.equal(node.held.length, 1);
+    rmSync(folder, { recursive: true });
   });
 
   it("is freed when another namespace was at its path twice, and one whose ADD was repeated there is not", async () => {
