@@ -89,6 +89,25 @@ describe("claims that this host has lost", () => {
     assert.deepEqual(told, []);
   });
 
+  it("are looked for no longer once this host may not serve, or ends, though there are many", async () => {
+    inUse = Array.from({ length: 9 }, (_, n) => ({ ...USE, containerID: `box${n}` }));
+    let asked = 0;
+    isKept = async () => {
+      if (++asked === 3) isOwn = false;
+      return false;
+    };
+    await looks(2);
+    assert.deepEqual([asked, told.length], [3, 2]);
+    isOwn = true;
+    isKept = async () => {
+      asked++;
+      void lost.close();
+      return false;
+    };
+    await looks(1);
+    assert.deepEqual([asked, told.length], [4, 2]);
+  });
+
   it("are looked for again when etcd is back", async () => {
     isKept = async () => {
       throw new BerthError("STORE_UNAVAILABLE", "etcd is away");

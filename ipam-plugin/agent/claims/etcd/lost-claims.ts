@@ -54,6 +54,8 @@ export class LostClaims {
     for (const [id, use] of missed) {
       if (!before.has(id) || this.#told.has(id)) continue;
       if ((await this.#options.isKept(use)) || !this.#inUse().some((one) => idOf(one) === id)) continue;
+      // where etcd has lost many claims that takes a while
+      if (this.#stop.signal.aborted || !this.#options.presence.isOwn) return;
       this.#told.add(id);
       this.#tell(use);
     }
