@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { issueAuthority, issueClient } from "../../webhook/certificates/issue.ts";
 import { createClock } from "../clock.ts";
-import { readPair, readWholePair } from "./pair.ts";
+import { readCertificates, readPair, readWholePair } from "./pair.ts";
 import { SHORT_KEY } from "./testing/short-key.ts";
 
 const FILES = { cert: "/tls/tls.crt", key: "/tls/tls.key" };
@@ -29,5 +29,20 @@ describe("a pair that OpenSSL is to use", () => {
       code: "CERTIFICATE_INVALID",
       message,
     });
+  });
+
+  it("may say in a comment how a certificate begins, or ends", async () => {
+    const clock = createClock();
+    const ca = await issueAuthority(clock);
+    const { cert, key } = await issueClient(ca, { name: "host-a", organization: "berth" }, clock);
+    const comment = "# from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----\r\n";
+    for (const text of [comment + cert, cert + comment, `\ufeff${cert}${comment}${ca.cert}`])
+      readWholePair({ cert: text, key });
+    const bundles = [`${comment}${cert}${ca.cert}# to -----END CERTIFICATE-----`, cert.trim() + ca.cert];
+    for (const text of bundles) assert.equal(readCertificates(text).length, 2);
+    assert.throws(
+      () => readCertificates(`${cert}-----BEGIN CERTIFICATE-----`),
+      /beginnings of 2 .* ends of 1$/,
+    );
   });
 });

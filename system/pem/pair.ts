@@ -20,7 +20,7 @@ export function readCertificate(pem: string, what = "the certificate"): X509Cert
   }
 }
 
-const BEGIN = new RegExp(CERTIFICATE_BEGIN, "g");
+const BEGIN = new RegExp(CERTIFICATE_BEGIN, "gm");
 
 /** Each certificate of the text, from its first line to that of the next one. */
 export function certificatesIn(pem: string): readonly string[] {
@@ -28,7 +28,7 @@ export function certificatesIn(pem: string): readonly string[] {
   return starts.map((start, n) => pem.slice(start, starts[n + 1]));
 }
 
-const END = new RegExp(CERTIFICATE_END, "g");
+const END = new RegExp(CERTIFICATE_END, "gm");
 
 /**
  * Every certificate of a text in which each one counts: OpenSSL passes over the first that it cannot read, and over all behind it.

@@ -3,9 +3,10 @@
 
 type Kind = "certificate" | "private key";
 
-/** Also as OpenSSL writes some, and takes them. */
-export const CERTIFICATE_BEGIN = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/;
-export const CERTIFICATE_END = /-----END (?:X509 |TRUSTED )?CERTIFICATE-----/;
+/** Also as OpenSSL writes some, and takes them. One in the middle of a line, as in a comment, is none; behind the end of another it is. */
+export const CERTIFICATE_BEGIN =
+  /-----BEGIN(?<=(?:^|-----)\s*-----BEGIN) (?:X509 |TRUSTED )?CERTIFICATE-----/m;
+export const CERTIFICATE_END = /-----END(?<=^\s*-----END) (?:X509 |TRUSTED )?CERTIFICATE-----/m;
 
 const BEGINNINGS: { readonly [K in Kind]: RegExp } = {
   certificate: CERTIFICATE_BEGIN,
