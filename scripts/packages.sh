@@ -79,6 +79,7 @@ else
   need ping iputils-ping
   need runc runc
   need /usr/lib/cni/bridge containernetworking-plugins
+  need /usr/sbin/nft nftables # the firewall of docs/hardening.md is tried
   install
 fi
 exit 0
