@@ -8,6 +8,13 @@ const ENDING_MS = 10_000;
 /** util-linux: the kernel ends the daemon with its test, even when the test is killed. */
 const SETPRIV = "/usr/bin/setpriv";
 
+/** Of this process, which kills them if it ends before them. */
+const running = new Set<ChildProcess>();
+
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 /** One process of the control plane, which can be killed and started again with the same arguments. */
 export class Daemon {
   readonly name: string;
@@ -41,12 +48,11 @@ export class Daemon {
     const log = openSync(this.#log, "a");
     const child = spawn(command, args, { stdio: ["ignore", log, log] });
     closeSync(log);
-    const kill = () => child.kill("SIGKILL");
-    process.once("exit", kill);
+    running.add(child);
     this.#child = child;
     this.#ended = new Promise((resolve) => {
       const end = () => {
-        process.removeListener("exit", kill);
+        running.delete(child);
         if (this.#child === child) this.#child = undefined;
         resolve();
       };
