@@ -45,7 +45,7 @@ interface More {
   readonly env?: NodeJS.ProcessEnv;
   readonly options?: { readonly isApart: boolean };
   readonly globalSetup?: string | undefined;
-  readonly longest?: readonly string[];
+  readonly first?: readonly string[];
 }
 
 describe("a run of a suite", () => {
@@ -62,9 +62,9 @@ describe("a run of a suite", () => {
       { output: "ignore", ...more.options },
     );
     const files = [name].flat().map((file) => `test/runner/examples/${file}`);
-    const { globalSetup, longest = [] } = more;
+    const { globalSetup, first = [] } = more;
     const setUp = globalSetup === undefined ? {} : { globalSetup: `test/runner/examples/${globalSetup}` };
-    const group = { name: "host", files, isolation, longest, ...setUp };
+    const group = { name: "host", files, isolation, first, ...setUp };
     const isPassed = await run.pass({ group, files, runs: 1 });
     return { isPassed, ...(await run.finish()) };
   }
@@ -182,8 +182,8 @@ describe("a run of a suite", () => {
 
   it("begins with what takes longest, whatever its name, and calls it as all others", async () => {
     const files = ["fails.ts", "hook.ts"];
-    const longest = ["test/runner/examples/hook.ts"];
-    const { summary, text } = await runOf(files, "process", { longest });
+    const first = ["test/runner/examples/hook.ts"];
+    const { summary, text } = await runOf(files, "process", { first });
     assert.deepEqual(
       summary.failures.map(({ file }) => file),
       ["hook.ts", "fails.ts"].map((file) => `test/runner/examples/${file}`),

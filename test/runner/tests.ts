@@ -203,8 +203,8 @@ function argumentsFor({ group, files, name }: Asked, records: string): readonly 
 }
 
 /** Node's runner begins them in the order of their names: one that has its whole path comes before those that do not. */
-function namedFor({ longest = [] }: Group, file: string): string {
-  return longest.some((glob) => matchesGlob(file, glob)) ? join(ROOT, file) : file;
+function namedFor({ first = [] }: Group, file: string): string {
+  return first.some((glob) => matchesGlob(file, glob)) ? join(ROOT, file) : file;
 }
 
 /** The reporter's own file is written over from where it is. */
