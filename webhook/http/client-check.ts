@@ -48,16 +48,16 @@ export function certificateObjection(
     advice,
   );
   if (!(socket instanceof TLSSocket)) return none;
-  const { subject, valid_to: end } = socket.getPeerCertificate();
-  if (subject === undefined) return none;
+  const client = clientOf(socket);
+  if (client === undefined) return none;
   if (!socket.authorized)
     return advised(
       "berth does not trust the authority of this client certificate",
       advice ?? "see BERTH_CLIENT_CA",
     );
-  if (!(Date.parse(end) >= now))
+  if (!(client.endsAt >= now))
     return advised("this client certificate has ended", advice ?? "the API server needs a new one");
-  const [names, organizations] = [valuesOf(subject.CN), valuesOf(subject.O)];
+  const { names, organizations } = client;
   // with several names it would be two clients at once
   const isNamed = names.length === 1 && names.every((name) => trusted.names.includes(name));
   if (isNamed && organizations.some((one) => trusted.organizations.includes(one))) return undefined;
@@ -66,6 +66,29 @@ export function certificateObjection(
     `berth takes no reviews from a client certificate with ${whose}`,
     advice ?? "see BERTH_CLIENT_NAMES and BERTH_CLIENT_ORGANIZATIONS",
   );
+}
+
+/** What a certificate says of its owner. */
+interface Client {
+  /** Milliseconds since 1970; NaN: it does not say. */
+  readonly endsAt: number;
+  readonly names: readonly string[];
+  readonly organizations: readonly string[];
+}
+
+/** A connection has the certificate that it began with, and to read it takes a tenth of the time of a whole review. */
+const clients = new WeakMap<TLSSocket, Client>();
+
+/** Undefined: it brought no certificate. */
+function clientOf(socket: TLSSocket): Client | undefined {
+  const known = clients.get(socket);
+  if (known !== undefined) return known;
+  const { subject, valid_to: end } = socket.getPeerCertificate();
+  if (subject === undefined) return undefined;
+  const [names, organizations] = [valuesOf(subject.CN), valuesOf(subject.O)];
+  const client = { endsAt: Date.parse(end), names, organizations };
+  clients.set(socket, client);
+  return client;
 }
 
 function advised(words: string, advice: string | undefined): string {
