@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isCorrupt } from "../base/errors.ts";
+import { inParallel } from "../base/parallel.ts";
 import type { Kind, Store, Stored } from "../store/store.ts";
 
 /** What a decision that writes nothing needs of the store. */
@@ -88,11 +89,7 @@ class Known implements Reading {
     await this.#listAsked();
     const asked = KINDS.flatMap((kind) => [...this.#asked[kind]].map((key) => ({ kind, key })));
     for (const kind of KINDS) this.#asked[kind].clear();
-    const readers = Array.from({ length: Math.min(AT_ONCE, asked.length) }, async () => {
-      for (let one = asked.shift(); one !== undefined; one = asked.shift())
-        await this.#read(one.kind, one.key);
-    });
-    await Promise.all(readers);
+    await inParallel(asked, AT_ONCE, ({ kind, key }) => this.#read(kind, key));
   }
 
   /** Claims of a namespace of which many are asked for, in one call. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { inParallel } from "../../allocator/base/parallel.ts";
 import { type ClaimKey, claimKey } from "../../allocator/model/claim.ts";
 import type { ClusterState } from "../../allocator/model/cluster-state.ts";
 
@@ -24,11 +25,7 @@ export function podsThere(inventory: Pick<ClusterState, "pod" | "admittedWith">)
   };
   return async (pods) => {
     const asked = pods.filter((key) => !found.has(claimKey(key))).slice(0, MOST_PODS - found.size);
-    const readers = Array.from({ length: Math.min(AT_ONCE, asked.length) }, async () => {
-      for (let key = asked.shift(); key !== undefined; key = asked.shift())
-        found.set(claimKey(key), await lookUp(key));
-    });
-    await Promise.all(readers);
+    await inParallel(asked, AT_ONCE, async (key) => found.set(claimKey(key), await lookUp(key)));
     return found;
   };
 }

@@ -49,8 +49,9 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
   const pod = objectOf(PODS, item);
   const { labels, annotations, owner } = pod.metadata;
   const waits = isWaiting(pod);
+  const state = podState(pod);
   return {
-    ...podState(pod),
+    ...state,
     ...(owner === undefined ? {} : { owner: shared(owner) }),
     labels: waits ? labels : only(labels, IDENTITY_LABELS),
     annotations: only(annotations, [
@@ -59,7 +60,7 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
       ...ALWAYS,
     ]),
     up: pod.json.at("status").text("podIP") !== "",
-    deleting: item.metadata.deletionTimestamp !== undefined,
+    deleting: state.deleting === true,
     exempt: isExempt(pod),
     ...networksOf(pod, waits),
     ...(pod.spec.flag("hostNetwork") ? {} : addressesOf(pod.json.at("status"))),
