@@ -44,7 +44,11 @@ async function findStale(
     .filter(({ scope }) => scopeId(scope) === network)
     .filter(({ containerID, interface: name }) => !listed.has(`${containerID}\0${name}`))
     .filter(({ startNs }) => startNs < call.startNs); // attached since: the list cannot have it
-  const inUse = onlyOnce(() => host.namespacesInUse());
+  let looking: ReturnType<typeof host.namespacesInUse> | undefined; // once for all of them, and only where one needs it
+  const inUse = () => {
+    looking ??= host.namespacesInUse();
+    return looking;
+  };
   const stale = await Promise.all(unlisted.map((attachment) => isStale(attachment, host, inUse)));
   return unlisted.filter((_, i) => stale[i]);
 }
@@ -59,14 +63,6 @@ async function isStale(
   if (seen !== "unknown") return seen === "gone";
   if (typeof netnsSeen !== "string" || !host.hasProcessEnded(netns)) return netnsSeen === false;
   return (await inUse())?.has(netnsSeen) === false;
-}
-
-function onlyOnce<T>(look: () => Promise<T>): () => Promise<T> {
-  let looking: Promise<T> | undefined;
-  return () => {
-    looking ??= look();
-    return looking;
-  };
 }
 
 async function release(
