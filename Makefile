@@ -93,7 +93,7 @@ build/.containers: build/.packages scripts/packages.sh
 api-test: scorer build build/.containers ## what needs a real API server: the Kubernetes store, webhook, controllers and agents as processes
 	@$(SUITE) api-test
 
-load-test: control-plane build ## short loads: crowds of callers on one host, on a real API server crowds, rolling updates, isolation, a day, and etcd under blows; at length they are in `make soak`
+load-test: control-plane build ## short loads: crowds of callers on one host, on a real API server crowds, rolling updates, isolation, a day, and etcd whose members die; at length they are in `make soak`
 	@$(SUITE) load-test
 
 bench-etcd: control-plane build ## addresses for containers of two hosts that share an etcd, beside a model of cni-ipam-etcd

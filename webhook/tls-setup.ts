@@ -56,7 +56,7 @@ export interface TlsHandle {
   certificates(): Readonly<Record<string, string>>;
 }
 
-/** @throws BerthError CONFIG_INVALID or CERTIFICATE_INVALID, for what the administrator can mend */
+/** @throws BerthError CONFIG_INVALID or CERTIFICATE_INVALID, for what the administrator can fix */
 export async function openCertificates(options: ServingOptions): Promise<InitialCertificates> {
   const { namespace, issued, clientAuthority } = options;
   const opened =

@@ -63,7 +63,7 @@ describe("certificates of etcd on disk", () => {
     assert.equal(files.hasChanged(refused), false, "the key is still the old one");
     assert.equal(files.hasChanged(refused), false);
     assert.deepEqual(told, [
-      `the certificates for etcd cannot be used: the private key in ${keyFile} is not that of the certificate in ${certFile}; mend that, or name other files`,
+      `the certificates for etcd cannot be used: the private key in ${keyFile} is not that of the certificate in ${certFile}; fix that, or name other files`,
     ]);
     write(keyFile, next.key);
     assert.equal(files.hasChanged(refused), true);
@@ -139,7 +139,7 @@ describe("certificates of etcd on disk", () => {
       write(caFile, held.ca);
       write(certFile, held.cert);
       write(keyFile, held.key);
-      const message = `the certificates for etcd cannot be used: ${why}; mend that, or name other files`;
+      const message = `the certificates for etcd cannot be used: ${why}; fix that, or name other files`;
       assert.throws(() => files.read(), { code: "CERTIFICATE_INVALID", message });
     }
     rmSync(keyFile);

@@ -68,7 +68,7 @@ export class CertificateFiles {
       this.#usable = this.#readAll();
       return this.#usable;
     } catch (error) {
-      const words = `${UNUSABLE_CERTIFICATES}: ${messageOf(error)}; mend that, or name other files`;
+      const words = `${UNUSABLE_CERTIFICATES}: ${messageOf(error)}; fix that, or name other files`;
       throw new BerthError("CERTIFICATE_INVALID", words, { cause: error });
     }
   }

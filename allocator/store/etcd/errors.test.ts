@@ -46,8 +46,8 @@ describe("what etcd says", () => {
     [3, "etcdserver: authentication failed, invalid user ID or password", /; check --etcd-user and the file/],
     [
       14,
-      "the certificates for etcd cannot be used: /a cannot be read: it is empty; mend that, or name other files",
-      /was not asked: the certificates .* \/a cannot be read: it is empty; mend that, or name other files$/,
+      "the certificates for etcd cannot be used: /a cannot be read: it is empty; fix that, or name other files",
+      /was not asked: the certificates .* \/a cannot be read: it is empty; fix that, or name other files$/,
     ],
     [
       14,

@@ -147,7 +147,7 @@ export class EtcdClaims implements ClaimSource {
 export function unprovable(error: BerthError, pools: readonly string[]): BerthError {
   if (!OF_ETCD.test(error.code)) return error;
   const which = pools.length === 0 ? "" : ` of pool ${pools.map((pool) => JSON.stringify(pool)).join(", ")}`;
-  const todo = UNREACHED.test(error.message) ? "make etcd reachable from this host" : "mend that";
+  const todo = UNREACHED.test(error.message) ? "make etcd reachable from this host" : "fix that";
   const words = `no address${which} can be proven free: ${error.message}; containers that run keep theirs; ${todo}, and start the container again`;
   return new BerthError(error.code, words, { details: error.details, cause: error });
 }
