@@ -3,6 +3,7 @@ import type { Server as HttpServer, ServerResponse } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
 import { Server as TlsServer } from "node:tls";
 import type { Clock, Logger } from "../allocator/base/ports.ts";
 import { BoundedHandshake, carrierOf } from "./bounded-handshake.ts";
@@ -22,6 +23,8 @@ export const CONNECTION_LIMITS: Bound = { inAll: 2_048, perPeer: 512 };
 export const UNPROVEN_LIMITS: Bound = { inAll: 512, perPeer: 64 };
 /** Addresses of which somebody proved himself are remembered, the last of them. */
 const MOST_PROVEN = 64;
+/** Of the event loop, each with a look at all sockets: one for what arrives, one for its handshake, one for its request. */
+const TURNS = 3;
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
@@ -113,8 +116,13 @@ export class Connections {
     });
   }
 
+  /**
+   * Takes no more connections, and ends when all answers under way are out, or cuts them off after that time. What came before is read
+   * first: on a busy machine that may be a while, and a request on a connection that looks idle would be cut off unread.
+   */
   async drain(clock: Clock, drainMs: number, log: Logger): Promise<void> {
     this.#draining = true;
+    for (let n = 0; n < TURNS; n++) await turn();
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
     });
@@ -123,13 +131,16 @@ export class Connections {
     }
     this.#server.closeIdleConnections();
     const drainTimer = new AbortController();
-    await Promise.race([closed, clock.sleep(drainMs, drainTimer.signal)]);
+    const isClosed = closed.then(() => true);
+    const inTime = await Promise.race([isClosed, clock.sleep(drainMs, drainTimer.signal).then(() => false)]);
     drainTimer.abort();
-    if (this.#open.size > 0) {
-      log.warn("connections cut off", { connections: this.#open.size, answers: this.#answers.size });
-    }
-    for (const socket of this.#open.keys()) socket.destroy();
+    if (!inTime) this.#cutOff(log);
     await closed;
+  }
+
+  #cutOff(log: Logger): void {
+    log.warn("connections cut off", { connections: this.#open.size, answers: this.#answers.size });
+    for (const socket of this.#open.keys()) socket.destroy();
   }
 
   #handshakesOf(server: TlsServer): Handshakes {

@@ -5,10 +5,13 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import { type AddressInfo, connect as connectTcp } from "node:net";
 import { afterEach, before, describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { connect } from "node:tls";
 import { type LogFields, type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
+
+const REQUEST = "GET / HTTP/1.1\r\nHost: berth\r\n\r\n";
 
 let bench: TlsBench;
 
@@ -18,6 +21,11 @@ function setUp(): void {
     bench = await TlsBench.open();
   });
   afterEach(() => bench.clear());
+}
+
+/** So many turns of the event loop that a server which closes has read what came before. */
+async function turns(): Promise<void> {
+  for (let n = 0; n < 5; n++) await turn();
 }
 
 describe("TLS server: close", () => {
@@ -43,6 +51,7 @@ describe("TLS server: close", () => {
     const closing = server.close().then(() => {
       closed = true;
     });
+    await turns();
     await assert.rejects(bench.get(server), { code: "ECONNREFUSED" });
     assert.equal(closed, false);
     release();
@@ -58,12 +67,34 @@ describe("TLS server: close", () => {
     // the handshake ends later for the server than for the client
     await bench.get(server);
     const closing = server.close();
-    client.write("GET / HTTP/1.1\r\nHost: berth\r\n\r\n");
+    client.write(REQUEST);
     const chunks: Buffer[] = [];
     client.on("data", (chunk: Buffer) => chunks.push(chunk));
     await once(client, "close");
     assert.match(Buffer.concat(chunks).toString(), /^HTTP\/1\.1 200 OK\r\nConnection: close\r\n/);
     await closing;
+  });
+
+  it("answers what came on an idle connection before, and was not read yet", async () => {
+    const warned: string[] = [];
+    const log: Logger = { ...noopLogger, warn: (message) => warned.push(message) };
+    const server = await bench.serve({ log });
+    const client = connect({ host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert });
+    await once(client, "secureConnect");
+    const chunks: Buffer[] = [];
+    client.on("data", (chunk: Buffer) => chunks.push(chunk));
+    client.write(REQUEST);
+    await once(client, "data");
+    // both in one turn: the server has read nothing when it closes
+    client.write(REQUEST);
+    const closing = server.close();
+    await Promise.all([closing, once(client, "close")]);
+    const answers = Buffer.concat(chunks).toString().split("HTTP/1.1 200 OK").slice(1);
+    assert.deepEqual(
+      answers.map((answer) => /Connection: (\S+)/.exec(answer)?.[1]),
+      ["keep-alive", "close"],
+    );
+    assert.deepEqual(warned, []);
   });
 
   it("does not wait for idle connections", async () => {
@@ -107,6 +138,7 @@ describe("TLS server: close", () => {
     const closing = server.close().then(() => {
       closed = true;
     });
+    await turns();
     manual.advance(1999);
     await bench.clock.sleep(10);
     assert.equal(closed, false);
@@ -137,6 +169,7 @@ describe("TLS server: close", () => {
     await bench.get(server);
     const cut = [one, other].map((socket) => once(socket, "close"));
     const closing = server.close();
+    await turns();
     manual.advance(2000);
     await Promise.all([closing, ...cut]);
   });
