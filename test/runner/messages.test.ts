@@ -44,6 +44,15 @@ describe("a message that is shortened", () => {
     assert.equal(lines.length, 8);
   });
 
+  it("leaves out what is said besides before what differs", () => {
+    const log = Array.from({ length: 20 }, (_, n) => `line ${n} of a log`).join("\n");
+    const difference = messageOf([["c1 was refused"], 0], [[], 0]);
+    const lines = readable(`${log}\n${difference}`, 8).split("\n");
+    assert.equal(lines[0], "line 0 of a log");
+    assert.ok(lines.some((line) => line.startsWith("+ ") && line.includes("c1 was refused")));
+    assert.ok(lines.length <= 8 && !lines.some((line) => line.startsWith("…")), lines.join("\n"));
+  });
+
   it("is left as it is when it is short, and is its beginning when nothing is compared", () => {
     assert.equal(readable("a\n\nb", 2), "a\n\nb");
     assert.equal(readable("a\nb\n- c\n+ d", 3), "a\nb\n- c");

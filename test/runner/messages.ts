@@ -12,7 +12,8 @@ export function readable(message: string, most: number): string {
   const legend = lines.indexOf(LEGEND);
   const changes = lines.filter((line, at) => at > legend && isChange(line));
   if (legend === -1 || changes.length === 0) return lines.slice(0, most).join("\n");
-  const said = lines.slice(0, Math.min(legend, most >> 1));
+  // what a test says besides is often a process's log: what differs comes first, where it has room
+  const said = lines.slice(0, Math.min(legend, Math.max(most >> 2, most - 1 - changes.length)));
   const room = most - said.length - 1;
   const shown = changes.length <= room ? changes : ofBoth(changes, room - 1);
   const others = changes.length - shown.length;
