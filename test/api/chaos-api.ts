@@ -34,10 +34,16 @@ const AGAIN_MS = 200;
 export class ChaosApi {
   readonly connection: Connection;
   readonly #tally: ChaosTally;
+  readonly #unanswered: string[] = [];
 
   constructor(connection: Connection, tally: ChaosTally) {
     this.connection = connection;
     this.#tally = tally;
+  }
+
+  /** What was asked again, and what had been said instead of an answer. */
+  get unanswered(): readonly string[] {
+    return this.#unanswered;
   }
 
   /** The pod, or the words in which it was refused. A pod of its name that is there already is the one that was asked for. */
@@ -151,6 +157,8 @@ export class ChaosApi {
         last = error;
       }
       this.#tally.note("asked again");
+      const said = last instanceof Error ? String(last) : JSON.stringify(last);
+      this.#unanswered.push(`${call.method} ${call.path}: ${said}`);
     }
     throw new Error(`${call.method} ${call.path} was not answered: ${JSON.stringify(last)}`, { cause: last });
   }
