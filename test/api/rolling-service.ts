@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { listening, portOf } from "./ports.ts";
 
 /** Between two looks of the kubelet; a Service hears of it a moment later. */
 const LOOK_MS = 100;
@@ -14,28 +15,24 @@ export type Look = (port: number) => Promise<boolean | undefined>;
  * stand stay with whom they have. Readiness is asked for again and again, as kubelet does.
  */
 export class TestService {
-  readonly #server: Server;
-  readonly #ports: readonly number[];
+  readonly port: number;
+  readonly #forwarder: ChildProcess;
   readonly #ready = new Set<number>();
-  readonly #sockets = new Set<Socket>();
   readonly #stop = new AbortController();
-  #looking: Promise<void> = Promise.resolve();
-  #next = 0;
+  #looking: Promise<unknown> = Promise.resolve();
 
-  private constructor(ports: readonly number[]) {
-    this.#ports = ports;
-    this.#server = createServer((client) => this.#accept(client));
+  private constructor(forwarder: ChildProcess, port: number) {
+    this.#forwarder = forwarder;
+    this.port = port;
   }
 
   static async start(ports: readonly number[], look: Look): Promise<TestService> {
-    const service = new TestService(ports);
-    await listening(service.#server, "localhost");
-    service.#looking = Promise.all(ports.map((port) => service.#follow(port, look))).then(() => undefined);
+    const forwarder = fork(join(import.meta.dirname, "forwarder-main.ts"), { execArgv: [] });
+    const [port]: readonly number[] = await once(forwarder, "message");
+    if (port === undefined) throw new Error("the forwarder has no port");
+    const service = new TestService(forwarder, port);
+    service.#looking = Promise.all(ports.map((of) => service.#follow(of, look)));
     return service;
-  }
-
-  get port(): number {
-    return portOf(this.#server);
   }
 
   /** Whether whoever listens there gets new connections. */
@@ -45,41 +42,23 @@ export class TestService {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const socket of this.#sockets) socket.destroy();
-    await Promise.all([closed, this.#looking]);
+    const ended = once(this.#forwarder, "exit");
+    this.#forwarder.disconnect();
+    await Promise.all([ended, this.#looking]);
   }
 
   async #follow(port: number, look: Look): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const ready = await look(port);
+      if (signal.aborted) return;
       // one answer that is late is not yet a failure to kubelet
-      if (ready === true) this.#ready.add(port);
-      else if (ready === false) this.#ready.delete(port);
+      if (ready !== undefined && ready !== this.has(port)) {
+        if (ready) this.#ready.add(port);
+        else this.#ready.delete(port);
+        this.#forwarder.send([...this.#ready]);
+      }
       await pause(LOOK_MS, undefined, { signal }).catch(() => {});
     }
-  }
-
-  #accept(client: Socket): void {
-    this.#keep(client);
-    const ready = this.#ports.filter((port) => this.#ready.has(port));
-    const port = ready[this.#next++ % Math.max(ready.length, 1)];
-    if (port === undefined) {
-      client.resetAndDestroy();
-      return;
-    }
-    const server = connect(port, "127.0.0.1");
-    this.#keep(server);
-    client.pipe(server).pipe(client);
-    client.once("close", () => server.destroy());
-    server.once("close", () => client.destroy());
-  }
-
-  #keep(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.setNoDelay(true);
-    socket.on("error", () => {}); // the other end is told by close
-    socket.once("close", () => this.#sockets.delete(socket));
   }
 }

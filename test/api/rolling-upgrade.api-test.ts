@@ -27,8 +27,14 @@ const SECONDS = Number(process.env["BERTH_LOAD_SECONDS"] ?? runsOf(40, 10));
 const SEED = Number(process.env["BERTH_SEED"] ?? Date.now() % 1_000_000);
 const GONE_MS = 120_000;
 const BETWEEN_MS = 500;
-/** What is said when a busy machine's binder (5 s) or review (9 s) has not come within its time, whoever is upgraded. */
-const LATE = / is not bound to pod .* in 5 s;.*"CLAIM_BUSY"|berth did not decide within [\d.]+ s;/;
+/** What is said when a busy machine's binder, review, API server or list has not come within its time, whoever is upgraded. */
+const LATE =
+  / is not bound to pod .* in 5 s;| is not known on node .* in 5 s;|are not loaded: the API server has not|did not decide within|does not answer/;
+/**
+ * A review came on an idle connection as the other end closed it, which HTTP/1.1 cannot prevent (RFC 9112, 9.5): at most one for each
+ * replica that is replaced.
+ */
+const CROSSED = /failed calling webhook .*: (EOF|write: broken pipe|read: connection reset by peer)/;
 
 /**
  * Pods of the role one after the other, and more than one sandbox for each: as it goes when nothing else goes wrong.
@@ -119,14 +125,16 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const refused = expected.story.split("\n").filter((line) => / refused[ :]/.test(line));
       const failed = [...refused, ...api.unanswered];
       const late = failed.filter((line) => LATE.test(line)).length;
-      const longest = `the longest ADD ${kubelets.longestMs} ms, ${late} too late`;
+      const crossed = failed.filter((line) => CROSSED.test(line)).length;
+      const longest = `the longest ADD ${kubelets.longestMs} ms, ${late} too late, ${crossed} crossed a close`;
       console.log(`${rounds} upgrades in ${SECONDS} s and more: ${tally.line()}, ${longest}`);
       assert.deepEqual(expected.wrongs, []);
       assert.deepEqual(
-        failed.filter((line) => !LATE.test(line)),
+        failed.filter((line) => !LATE.test(line) && !CROSSED.test(line)),
         [],
         webhook.logs(),
       );
+      assert.ok(crossed <= rounds * webhook.all.length, `${crossed} connections were closed under a review`);
       assert.ok(tally.of("ADD") >= SECONDS && tally.of("DEL") >= SECONDS, tally.line());
       assert.ok(late < tally.of("ADD") / 2, `${tally.line()}, ${late} too late`);
       await untilLeft(plane, [], GONE_MS);
