@@ -90,7 +90,7 @@ describe("sqlite store: watch", () => {
     assert.equal(clock.sleeping, 0);
   });
 
-  it("is woken by a change of a record, and by no other commit of the same database", async (t) => {
+  it("is woken by a change of a record, once, and by no other commit of the same database", async (t) => {
     const { store, database } = open(t, ":memory:");
     const informers = [await syncedWatch(store, "pool"), await syncedWatch(store, "claim")];
     const turns = async () => {
@@ -112,6 +112,8 @@ describe("sqlite store: watch", () => {
     await created(store, "pool", poolOf("b"));
     await turns();
     assert.deepEqual([...(informers[0]?.state.keys() ?? [])].sort(), ["a", "b"]);
+    const [reads] = looks;
+    assert.equal(reads?.callCount(), informers.length, "each looks once at what a commit changed");
     for (const watching of informers) await watching.stop();
   });
 

@@ -16,6 +16,8 @@ const RETRY_MS = 1_000;
 interface Cursor {
   /** Every change up to this revision; undefined: nothing, or it fell behind the log. */
   at: number | undefined;
+  /** Of the feed's wakes: nothing was left to read when there had been so many. */
+  doneAt: number | undefined;
   /** Changes after `at` that the full pass has shown already. */
   readonly shown: Map<string, number>; // key -> revision
 }
@@ -31,6 +33,8 @@ export class ChangeFeed {
   #polling: AbortController | undefined;
   #dataVersion: number;
   #waking = false;
+  /** How often watchers were woken: whoever read since the last time has seen what they were woken for. */
+  #wakes = 0;
   /** Of the database's count of changes: where watchers were last woken for a commit of this object. */
   #wokenAt: number;
 
@@ -45,7 +49,7 @@ export class ChangeFeed {
 
   /** Never ends before `signal` aborts; throws only STATE_CORRUPT, for a record that does not decode. */
   async *follow<K extends Kind>(kind: K, signal: AbortSignal): AsyncGenerator<Change<K>, void, void> {
-    const cursor: Cursor = { at: undefined, shown: new Map() };
+    const cursor: Cursor = { at: undefined, doneAt: undefined, shown: new Map() };
     this.#arrive();
     try {
       while (!signal.aborted) {
@@ -97,7 +101,9 @@ export class ChangeFeed {
 
   /** Shows the next changes; waits when there are none. */
   async *#step<K extends Kind>(kind: K, cursor: Cursor, signal: AbortSignal): AsyncGenerator<Change<K>> {
+    if (cursor.doneAt === this.#wakes) return await this.#sleep(signal);
     const after = cursor.at ?? 0;
+    const wakes = this.#wakes;
     const { rows, oldest, newest, upTo } = this.#database.read((sql) => {
       const bounds = logBounds(sql);
       const span = { after, upTo: Math.min(after + CHUNK, bounds.newest) };
@@ -108,19 +114,16 @@ export class ChangeFeed {
       cursor.at = undefined;
       return;
     }
-    if (newest === after) {
-      await this.#sleep(signal);
-      return;
-    }
     for (const row of rows) {
       if (signal.aborted) return;
       if (!isShown(cursor, row)) yield changeOf(kind, row);
     }
     cursor.at = upTo;
-    await nextTurn();
+    if (upTo === newest) cursor.doneAt = wakes;
+    else await nextTurn();
   }
 
-  /** Until something is committed, here or elsewhere. Nothing may be awaited between the read that found nothing and this. */
+  /** Until something is committed, here or elsewhere. Nothing may be awaited between the look at the wakes and this. */
   #sleep(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -152,6 +155,7 @@ export class ChangeFeed {
   }
 
   #wake(): void {
+    this.#wakes++;
     for (const wake of [...this.#sleepers]) wake();
   }
 
