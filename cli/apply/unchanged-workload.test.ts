@@ -46,6 +46,12 @@ describe("a workload that is there", () => {
       assert.equal(isThereSo(one, there, "cluster"), false, JSON.stringify(one.spec.value));
   });
 
+  it("is not where it is another system's of that kind and name", () => {
+    const apps = object(workload("StatefulSet", "web", { replicas: 2 }));
+    const kruise = { ...apps, apiVersion: "apps.kruise.io/v1beta1" };
+    assert.deepEqual([isThereSo(apps, apps, "cluster"), isThereSo(apps, kruise, "cluster")], [true, false]);
+  });
+
   it("is not on a host where its labels change", () => {
     const labelled = web({}, {}, { own: { "a/b": "c" } });
     assert.equal(isThereSo(labelled, there, "cluster"), true);

@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { UNREAD } from "../../webhook/review/json.ts";
 import type { Backend } from "../backend/backend.ts";
 
@@ -14,6 +15,7 @@ import type { Backend } from "../backend/backend.ts";
 export function isThereSo(object: KubeObject, there: KubeObject, place: Backend["place"]): boolean {
   const isSame = (read: (one: KubeObject) => unknown) => isDeepStrictEqual(read(there), read(object));
   return (
+    isSameGroup(object.apiVersion, there.apiVersion) &&
     isSame(templateAnnotations) &&
     replicasAfter(object, there, place) === workloadState(there).replicas &&
     isWithin(object.spec.value, there.spec.value) &&

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
-import { namespaceObject, pod, poolObject, workload } from "../../test/support/objects.ts";
+import {
+  addrs,
+  bindingTo,
+  claimRecord,
+  DB_POOL,
+  poolRecord,
+  reservationsOf,
+} from "../../test/support/fixtures.ts";
+import { namespaceObject, pod, poolObject, statefulPod, workload } from "../../test/support/objects.ts";
 import { Folder } from "../testing/folder.ts";
 import { folderOfOneClaim } from "../testing/folder-of-one-claim.ts";
 
@@ -238,5 +245,35 @@ describe("berthctl explain", () => {
       stdout: "",
       stderr: 'Error: pod/web: metadata has an unknown field "annotation"; did you mean annotations?\n',
     });
+  });
+
+  it("refuses a StatefulSet whose rollout does not end, unless it is there like that", async (t) => {
+    const mysql = (list: string) =>
+      workload("StatefulSet", "mysql", { replicas: 2, annotations: { "berth.dev/ips": list } });
+    const exchanged = mysql("10.20.0.71;10.20.0.70");
+    const claims = [0, 1].map((ordinal) =>
+      claimRecord({
+        name: `mysql-${ordinal}`,
+        identity: { apiVersion: "apps/v1", kind: "StatefulSet", name: "mysql", ordinal },
+        nonce: `n${ordinal}`,
+        addresses: addrs(`10.20.0.7${ordinal}`),
+        binding: bindingTo(`mysql-${ordinal}`, "node-a"),
+      }),
+    );
+    const pods = [0, 1].map((ordinal) => statefulPod("mysql", ordinal, { uid: `uid-mysql-${ordinal}` }));
+    const explained = async (there: unknown) => {
+      const reservations = claims.flatMap((claim) => reservationsOf(claim));
+      const data = await Folder.of(t, { pools: [DB_POOL], claims, reservations, objects: [there, ...pods] });
+      return await data.callWith(JSON.stringify(exchanged), "explain", "-f", "-");
+    };
+    const changed = await explained(mysql("10.20.0.70;10.20.0.71"));
+    assert.equal(changed.code, 1);
+    assert.match(changed.stdout, /^statefulset\/shop\/mysql, each pod +refused +these wait for each other/);
+    const unchanged = await explained(exchanged);
+    assert.equal(unchanged.code, 0, unchanged.stdout);
+    const why =
+      "it is there like that and is let through, and its rollout stands still: these wait for each other";
+    assert.match(unchanged.stdout, new RegExp(`^statefulset/shop/mysql +- +${why}`, "m"));
+    assert.match(unchanged.stdout, /^pod\/shop\/mysql-1 +later /m);
   });
 });

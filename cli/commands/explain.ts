@@ -185,12 +185,12 @@ async function dryRunObject(
     const subject = parts.filter((part) => part !== "").join("/");
     return { rows: [{ subject, outcome: refusal, request: {} }], warnings };
   }
-  const rows = await forecast.of(object);
-  const isNamed = kind === "Deployment" && metadata.name !== "";
+  const isNamed = (kind === "Deployment" || kind === "StatefulSet") && metadata.name !== "";
   const there = isNamed
     ? await ifAllowed(() => world.object(kind, metadata.namespace, metadata.name))
     : undefined;
   const isThere = there !== undefined && isThereSo(object, there, place);
+  const rows = await forecast.of(object, isThere);
   const replicas = replicasAfter(object, there, place);
   const seen = { view: forecast.view, place, isThere, replicas };
   const known = { ...seen, ...(dialects === undefined ? {} : { dialects }) };

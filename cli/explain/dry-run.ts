@@ -48,7 +48,7 @@ import { claimPlaceOf } from "../backend/container-words.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import type { DryRunner } from "./dry-runner.ts";
 import { foretellDynamic } from "./dynamic-pod.ts";
-import { laterOrRefused, refusalOfList } from "./edited-list.ts";
+import { judgedAsList, laterOrRefused } from "./edited-list.ts";
 import { PlannedAddresses } from "./planned-addresses.ts";
 
 /** The view is the dry run's own. */
@@ -91,8 +91,11 @@ export class ManifestDryRun {
     return new ManifestDryRun({ ...context, ...(dialects === undefined ? {} : { dialects }) }, world);
   }
 
-  /** Objects in the order in which `apply` sends them; pools and namespaces count for what comes after them. */
-  async of(object: KubeObject): Promise<readonly DryRunner[]> {
+  /**
+   * Objects in the order in which `apply` sends them; pools and namespaces count for what comes after them. `isThere`: the object is stored
+   * like that, and admission lets it through.
+   */
+  async of(object: KubeObject, isThere = false): Promise<readonly DryRunner[]> {
     switch (object.kind) {
       case "Namespace":
         this.#namespaces.set(object.metadata.name, object);
@@ -104,7 +107,7 @@ export class ManifestDryRun {
       case "Pod":
         return [await this.#ofPod(object)];
       default:
-        return await this.#ofWorkload(object);
+        return await this.#ofWorkload(object, isThere);
     }
   }
 
@@ -167,7 +170,7 @@ export class ManifestDryRun {
     return { subject, outcome: isRefusal(slot) ? slot : (objection(slot) ?? slot), request };
   }
 
-  async #ofWorkload(object: KubeObject): Promise<readonly DryRunner[]> {
+  async #ofWorkload(object: KubeObject, isThere: boolean): Promise<readonly DryRunner[]> {
     const { namespace } = object.metadata;
     const subject = `${object.kind.toLowerCase()}/${namespace}/${object.metadata.name}`;
     const { own, space, left } = this.#own(templateAnnotations(object), await this.#namespace(namespace));
@@ -197,8 +200,8 @@ export class ManifestDryRun {
       const subject = `pod/${namespace}/${name}`;
       results.push({ subject, outcome, request, ...(kept === undefined ? {} : { kept }) });
     }
-    const never = await refusalOfList(this.#context, this.#inventory, { object, ordinals, results });
-    return never === undefined ? results : [{ subject: `${subject}, each pod`, outcome: never, request }];
+    const list = { object, subject, isThere, ordinals, results };
+    return await judgedAsList(this.#context, this.#inventory, list);
   }
 
   /** What of the annotations is for Berth, as admission judges it; `left`: all that they ask is another system's. */

@@ -7,7 +7,7 @@ import { formatAddresses } from "../../allocator/model/interfaces.ts";
 import { printable } from "../terminal/output.ts";
 
 /**
- * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it; or no pod can have this entry. `later`: its pod runs with other
+ * What one identity would get, or why nothing. `nothing`: it asks for nothing, and no claim waits for it; or no pod can have this entry; or it is the whole of a list whose rollout stands still. `later`: its pod runs with other
  * addresses, and the next one gets these; a workload is let through so.
  */
 export interface DryRunner {

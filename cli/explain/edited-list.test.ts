@@ -45,14 +45,15 @@ async function foretold(
   world: World,
   list: readonly string[],
   inventory: ClusterState = world.objects,
+  isThere = false,
 ): Promise<string[]> {
   const annotations = { "berth.dev/ips": list.join(";") };
   const object = workload("StatefulSet", "mysql", { replicas: list.length, annotations });
   const view = await loadCache(world.realStore);
   const dryRun = new ManifestDryRun({ ...world.context, view }, inventory);
-  return (await dryRun.of(granted(readObject(object)))).map(({ subject, outcome }) => {
+  return (await dryRun.of(granted(readObject(object)), isThere)).map(({ subject, outcome }) => {
     if (isRefusal(outcome)) return `${subject}: refused, ${outcome.message}`;
-    return `${subject}: ${outcome.kind}${outcome.kind === "later" ? `, ${outcome.why}` : ""}`;
+    return `${subject}: ${outcome.kind}${"why" in outcome ? `, ${outcome.why}` : ""}`;
   });
 }
 
@@ -87,6 +88,25 @@ describe("explain -f of an edited list", () => {
     assert.match(
       grown ?? "",
       /^pod\/shop\/mysql-3: refused, address 10\.20\.0\.71 .* is held by shop\/mysql-1/,
+    );
+  });
+
+  it("refuses none that is there like that, and says that its rollout stands still", async (t) => {
+    const world = await running(t);
+    const shifted = ["10.20.0.80", "10.20.0.70", "10.20.0.71"];
+    const lines = await foretold(world, shifted, world.objects, true);
+    assert.deepEqual(
+      lines.map((line) => line.split(", ")[0]),
+      [
+        "pod/shop/mysql-0: later",
+        "pod/shop/mysql-1: later",
+        "pod/shop/mysql-2: later",
+        "statefulset/shop/mysql: nothing",
+      ],
+    );
+    assert.match(
+      lines[3] ?? "",
+      /: nothing, it is there like that and is let through, and its rollout stands still: mysql-1 waits for 10\.20\.0\.70, which mysql-0 has, and /,
     );
   });
 

@@ -23,19 +23,39 @@ export async function laterOrRefused(
   return isRefusal(later) ? later : { kind: "later", why: later };
 }
 
-/** Why the rollout of the list does not end; undefined: it does, or this user may not look at the pods that decide on that. */
-export async function refusalOfList(
+/** A StatefulSet and its pods. */
+interface List {
+  readonly object: KubeObject;
+  readonly subject: string;
+  /** It is stored like that. */
+  readonly isThere: boolean;
+  readonly ordinals: readonly { readonly allocation: AllocationRequest | Refusal }[];
+  readonly results: readonly DryRunner[];
+}
+
+/**
+ * Of each of its pods, unless admission refuses the list for a rollout that does not end. One that is there like that is let through, whatever
+ * becomes of its rollout.
+ */
+export async function judgedAsList(
   context: DryRun,
   inventory: Pick<ClusterState, "pod" | "admittedWith">,
-  {
-    object,
-    ordinals,
-    results,
-  }: {
-    readonly object: KubeObject;
-    readonly ordinals: readonly { readonly allocation: AllocationRequest | Refusal }[];
-    readonly results: readonly DryRunner[];
-  },
+  list: List,
+): Promise<readonly DryRunner[]> {
+  const { subject, isThere, results } = list;
+  const never = await whyItNeverEnds(context, inventory, list);
+  if (never === undefined) return results;
+  const request = results[0]?.request ?? {};
+  if (!isThere) return [{ subject: `${subject}, each pod`, outcome: never, request }];
+  const why = `it is there like that and is let through, and its rollout stands still: ${never.message}`;
+  return [...results, { subject, outcome: { kind: "nothing", why }, request }];
+}
+
+/** undefined: it ends, or this user may not look at the pods that decide on that. */
+async function whyItNeverEnds(
+  context: DryRun,
+  inventory: Pick<ClusterState, "pod" | "admittedWith">,
+  { object, ordinals, results }: List,
 ): Promise<Refusal | undefined> {
   if (!results.some(({ outcome }) => outcome.kind === "later")) return undefined;
   const allocations = ordinals.flatMap(({ allocation }) => (isRefusal(allocation) ? [] : allocation));
