@@ -10,6 +10,15 @@ import { tellOfEnd, unseenEnd } from "../../ipam-plugin/agent/journal/unseen-end
 import type { Backend } from "../backend/backend.ts";
 import { containerOf, describeHolder } from "../backend/container-words.ts";
 import { ifAllowed } from "../backend/if-allowed.ts";
+import type { Io } from "../terminal/command.ts";
+import { isAlive } from "./watched-host.ts";
+
+/** How a person says that it is known better. */
+export interface Force {
+  readonly force: boolean;
+  /** Also of what a host has that serves. */
+  readonly evenIfAlive: boolean;
+}
 
 /** On a data folder the journal is asked too: it knows of sandboxes before their claim's status does. */
 export async function busy(
@@ -43,12 +52,40 @@ function endContainer({ status: { attachment } }: Claim, node: string): string {
     : `${first}, and once it has ended, which its host does not see (${unseen}), ${tellOfEnd(node)}`;
 }
 
+/**
+ * Why it is not let go: its sandbox may be alive, or, by force, the host that has it serves and was not asked. Such a host gives no address from
+ * its agent's next start on, since etcd lacks what one of its containers has.
+ */
+export async function held(
+  seen: Stored<"claim">,
+  backend: Backend,
+  { force, evenIfAlive }: Force,
+  io: Pick<Io, "clock" | "stderr">,
+): Promise<Refusal | undefined> {
+  const refusal =
+    force && (evenIfAlive || backend.hosts === undefined) ? undefined : await busy(seen, backend);
+  if (refusal === undefined || !force) return refusal;
+  const { key, record } = seen;
+  const node = hostOf(record);
+  if (node === "" || !(await isAlive(backend, node, io))) return undefined;
+  return refuse(
+    "CLAIM_BUSY",
+    `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to ${describeHolder(record, backend.place)} on host ${node}, which is alive: it has written to etcd while it was watched; ` +
+      `${endContainer(record, node)}, or use --force --even-if-alive if you know that the container is gone`,
+    { claim: key },
+  );
+}
+
+function hostOf({ binding, status: { attachment } }: Claim): string {
+  return binding?.node || attachment?.node || "";
+}
+
 /** Released by force in an etcd that hosts share, where no journal of a host can be read. Undefined: no host has it in use. */
 export async function forcedUse(seen: Stored<"claim">, backend: Backend): Promise<string | undefined> {
   const { key, record } = seen;
   if (backend.place !== "etcd" || (await busy(seen, backend)) === undefined) return undefined;
   const { attachment } = record.status;
-  const node = record.binding?.node || attachment?.node || "";
+  const node = hostOf(record);
   const unseen = attachment && unseenEnd(attachment.netns);
   const alone =
     unseen === undefined ? "" : `, which it does not see by itself (${unseen}): ${tellOfEnd(node)}`;

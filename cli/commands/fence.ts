@@ -13,9 +13,7 @@ import type { Command, CommandContext } from "../terminal/command.ts";
 import { ETCD_FLAGS, noEtcd } from "../terminal/flags.ts";
 import { printable, timeOf } from "../terminal/output.ts";
 import { boundTo, fencedClaims, type Marked, markGone, staysForItsName } from "./fenced-claims.ts";
-
-/** A host that is alive writes every 10 s (presence.ts), and is given two chances. */
-const WATCHED_MS = 25_000;
+import { tellOfWatch, WATCHED_MS } from "./watched-host.ts";
 
 /** What of an etcd a fence needs. */
 interface Fenced extends Pick<EtcdBackend, "store" | "claims"> {
@@ -110,7 +108,7 @@ async function markWatched(
 ): Promise<Marked | Refusal> {
   const { name, record } = host;
   if (record.fenced === undefined) {
-    io.stderr.write(`looking for ${WATCHED_MS / 1000} s whether ${printable(name)} is alive\n`);
+    tellOfWatch(io, name);
     await io.clock.sleep(WATCHED_MS);
   }
   const marked = await markGone(etcd, host, { at: Math.floor(io.clock.now()), by: user });

@@ -19,18 +19,17 @@ import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
-import { busy, forcedUse } from "./claim-in-use.ts";
+import { type Force, forcedUse, held } from "./claim-in-use.ts";
 import { claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
 import { movesHere, triesHere } from "./hand-over-here.ts";
 import { isSuccessor, type Moved, type Mover, type Succession, type Transfer } from "./transfer.ts";
 
 /** What is to be handed over, to whom. */
-interface HandOver {
+interface HandOver extends Force {
   /** NAMESPACE/NAME, or an address. */
   readonly operand: string;
   readonly to: string;
   readonly namespace: string | undefined;
-  readonly force: boolean;
   readonly dryRun: boolean;
 }
 
@@ -57,7 +56,7 @@ export async function untilMoved(
 ): Promise<ExitCode> {
   for (let round = 0; round < MAX_ATTEMPTS; round++) {
     const context = await contextFor(io, backend, wanted);
-    const step = await stepFor(context, backend, wanted);
+    const step = await stepFor(context, backend, wanted, io);
     if (isRefusal(step)) return refused(io, step);
     const moved =
       "successor" in step ? await succeeded(context, step, mover) : await mover.move(context, step);
@@ -134,8 +133,10 @@ async function contextFor(
 async function stepFor(
   { store, view, clock }: Context,
   backend: Backend,
-  { operand, to, namespace, force }: HandOver,
+  wanted: HandOver,
+  io: CommandContext["io"],
 ): Promise<Transfer | Succession | Refusal> {
+  const { operand, to, namespace } = wanted;
   const key = claimMeant({ operand, given: namespace, usual: backend.namespace }, view, clock.now());
   if (isRefusal(key)) return key;
   const seen = await store.get("claim", claimKey(key));
@@ -148,13 +149,13 @@ async function stepFor(
   if (taken !== undefined) {
     const old = { ...taken.successor, key: claimKey(taken.from) };
     // with its addresses it has been through this, and is another claim in use
-    const isFinished = force || taken.successor.record.nonce !== "";
-    return (isFinished ? undefined : await busy(old, backend)) ?? taken;
+    const isFinished = taken.successor.record.nonce !== "";
+    return (isFinished ? undefined : await held(old, backend, wanted, io)) ?? taken;
   }
   if (seen === undefined) return noClaim(claimKey(key));
   const subject = successorOf(seen.record, to);
   if (isRefusal(subject)) return subject;
-  return (force ? undefined : await busy(seen, backend)) ?? { seen, subject };
+  return (await held(seen, backend, wanted, io)) ?? { seen, subject };
 }
 
 /** What an earlier or another call has left: the old claim is gone, or its address is the new one's by now. */

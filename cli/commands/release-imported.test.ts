@@ -37,7 +37,14 @@ describe("berthctl release of a claim that an import has made", () => {
         const whole = { store, world, namespace: "default", node: "", claims: async () => [] };
         const place = { place: "etcd", uses: async () => [], giveBack: () => assert.fail() } as const;
         const mover = dryRun ? triesHere({ world }) : movesHere({ world });
-        const wanted = { operand: "10.20.0.70", to: "web", namespace: undefined, force: false, dryRun };
+        const wanted = {
+          operand: "10.20.0.70",
+          to: "web",
+          namespace: undefined,
+          force: false,
+          evenIfAlive: false,
+          dryRun,
+        };
         return await untilMoved(context.io, { ...whole, ...place }, wanted, mover);
       });
       assert.deepEqual([code, out.stderr], [0, `Warning: ${USE}\n`]);

@@ -5,16 +5,17 @@ import type { Context } from "../../allocator/cache/context.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
+import type { Stored } from "../../allocator/store/store.ts";
 import { reportError, reportWarning } from "../apply/report.ts";
 import { AllowedRecords } from "../backend/allowed-records.ts";
 import { type Backend, contextOn, partialCache } from "../backend/backend.ts";
 import { formerUse } from "../backend/container-words.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
-import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS } from "../terminal/flags.ts";
+import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
-import { busy, forcedUse } from "./claim-in-use.ts";
+import { type Force, forcedUse, held } from "./claim-in-use.ts";
 import {
   askedFor,
   claimMeant,
@@ -28,13 +29,14 @@ import {
 import { freeFrom, SEEN_MS } from "./free-from.ts";
 import { handOver } from "./hand-over.ts";
 
+const SUMMARY = "give a claim's addresses back";
+
 /** `berthctl release` */
 export const release: Command = {
   name: "release",
-  summary: "give a claim's addresses back",
-  usage: [
-    "release [NAMESPACE/]NAME | ADDRESS|MAC [--to NAME] [-n NS] [--force] [--dry-run] [--data DIR | --context NAME]",
-  ],
+  summary: SUMMARY,
+  usage: [usageWith("[--force [--even-if-alive]]")],
+  asKubectl: { summary: SUMMARY, usage: [usageWith("[--force]")] },
   flags: {
     to: {
       type: "string",
@@ -46,6 +48,11 @@ export const release: Command = {
       type: "boolean",
       about:
         "although its sandbox may be alive, or a pod asks for it; two pods with one address are then possible",
+    },
+    "even-if-alive": {
+      type: "boolean",
+      about:
+        "with --force, where hosts share an etcd: although the host that has it serves; it gives no address from its agent's next start on, until it knows that the container has ended",
     },
     "dry-run": DRY_RUN,
     namespace: NAMESPACE,
@@ -59,10 +66,12 @@ export const release: Command = {
   ],
   async run(args, commandContext) {
     const [operand = ""] = args.expect("NAMESPACE/NAME or ADDRESS");
-    const [to, namespace, force] = [args.text("to"), args.text("namespace"), args.has("force")];
-    const dryRun = args.has("dry-run");
+    const [to, namespace, dryRun] = [args.text("to"), args.text("namespace"), args.has("dry-run")];
+    const force = { force: args.has("force"), evenIfAlive: args.has("even-if-alive") };
+    if (force.evenIfAlive && !(force.force && commandContext.etcd !== undefined))
+      throw usageError("--even-if-alive is for --force where hosts share an etcd");
     refuseTwoNamespaces(operand, namespace);
-    if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, force, dryRun });
+    if (to !== undefined) return await handOver(commandContext, { operand, to, namespace, ...force, dryRun });
     const address = addressUnlessName(operand);
     const done = await withBackend(commandContext, dryRun ? "read" : "write", async (backend) => {
       const { store } = backend;
@@ -74,7 +83,7 @@ export const release: Command = {
       const meant = { operand, given: namespace, usual: backend.namespace };
       const key = claimMeant(meant, view, context.clock.now());
       if (isRefusal(key)) return key;
-      return await releaseOne(context, backend, claimKey(key), { force, dryRun });
+      return await releaseOne(context, backend, claimKey(key), { ...force, dryRun, io: commandContext.io });
     });
     if (isRefusal(done)) {
       reportError(commandContext.io, done.message);
@@ -84,6 +93,10 @@ export const release: Command = {
     return 0;
   },
 };
+
+function usageWith(force: string): string {
+  return `release [NAMESPACE/]NAME | ADDRESS|MAC [--to NAME] [-n NS] ${force} [--dry-run] [--data DIR | --context NAME]`;
+}
 
 interface Released {
   readonly kind: "released";
@@ -104,22 +117,30 @@ async function releaseOne(
   context: Context,
   backend: Backend,
   key: string,
-  { force, dryRun }: { readonly force: boolean; readonly dryRun: boolean },
+  { dryRun, io, ...force }: Force & { readonly dryRun: boolean; readonly io: Io },
 ): Promise<Released | Refusal> {
   const change = { kind: "claim", key, doing: "it was released" } as const;
   return await retryOnConflict(context.store, change, async (seen) => {
     if (seen === undefined) return noClaim(key);
-    const refusal = force
-      ? undefined
-      : ((await busy(seen, backend)) ?? (await askedFor(seen.record, backend)));
+    const refusal = await neededStill(seen, backend, force, io);
     if (refusal !== undefined) return refusal;
-    const forced = force ? await forcedUse(seen, backend) : undefined; // else it is not busy, as was just seen
+    const forced = force.force ? await forcedUse(seen, backend) : undefined; // else it is not busy, as was just seen
     const told = (released: Released) => ({ ...released, stillUsed: forced ?? released.stillUsed });
     if (dryRun) return told(await forecast(context, backend, seen.record));
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
     if (isRefusal(outcome)) return outcome;
     return outcome === "released" ? told(await releasedNow(context, backend, seen.record)) : "conflict";
   });
+}
+
+async function neededStill(
+  seen: Stored<"claim">,
+  backend: Backend,
+  force: Force,
+  io: Io,
+): Promise<Refusal | undefined> {
+  const refusal = await held(seen, backend, force, io);
+  return refusal ?? (force.force ? undefined : await askedFor(seen.record, backend));
 }
 
 async function releasedNow(context: Context, backend: Backend, claim: Claim): Promise<Released> {

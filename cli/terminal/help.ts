@@ -68,7 +68,10 @@ function wordsOf(command: Command, program: Program): Pick<Command, "summary" | 
 }
 
 /** Flags of data folders and of etcd, which `kubectl berth` refuses. */
-const NOT_OF_KUBECTL: ReadonlySet<string> = new Set(["data", "wait", ...Object.keys(ETCD_FLAGS)]);
+const NOT_OF_KUBECTL: ReadonlySet<string> = new Set([
+  ...["data", "wait", "even-if-alive"],
+  ...Object.keys(ETCD_FLAGS),
+]);
 
 /** Those of the command that the program takes. */
 export function flagsOf({ flags }: Command, program: Program): Flags {

@@ -47,7 +47,11 @@ if (havePartsOrSkip(["etcd"])) {
       const refused = await berthctl(members.urls, "release", key);
       assert.equal(refused.rc, 1, refused.stderr);
       assert.match(refused.stderr, helps);
-      const forced = await berthctl(members.urls, "release", key, "--force");
+      const alive = await berthctl(members.urls, "release", key, "--force");
+      assert.equal(alive.rc, 1, alive.stderr);
+      assert.match(alive.stderr, /on host host-a, which is alive: /);
+      assert.match(alive.stderr, helps);
+      const forced = await berthctl(members.urls, "release", key, "--force", "--even-if-alive");
       assert.equal(forced.rc, 0, forced.stderr);
       assert.match(forced.stderr, helps);
       const told = await eventually("its host says so while it serves", () =>
