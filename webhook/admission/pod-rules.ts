@@ -32,6 +32,7 @@ import { requestsAddress, requestsNothing } from "../../allocator/model/address-
 import { type Claim, claimKey, isReserved } from "../../allocator/model/claim.ts";
 import { namespaceOf } from "../../allocator/model/cluster-state.ts";
 import { formatHolding, namesOf, parseAddresses } from "../../allocator/model/interfaces.ts";
+import { groupOf } from "../../allocator/model/workload-kinds.ts";
 import { unconstrained } from "../../allocator/planning/named-addresses.ts";
 import type { AdmissionContext } from "./admission-context.ts";
 import { ownOf } from "./foreign-review.ts";
@@ -205,8 +206,17 @@ function keepsNetworks(
   return namesOf(interfaces).every((name) => were?.get(name) === are?.get(name));
 }
 
+/** Where OpenKruise's kinds say that a changed template is written into the pods that are there: kind -> field. */
+const IN_PLACE: ReadonlyMap<string, string> = new Map([
+  ["CloneSet", "spec.updateStrategy.type"],
+  ["StatefulSet", "spec.updateStrategy.rollingUpdate.podUpdatePolicy"],
+]);
+
 function remedyFor({ metadata: { owner } }: KubeObject): string {
-  return owner === undefined
-    ? "delete the pod and create it again with what you want"
-    : `change it in the template that ${owner.kind} ${owner.name} makes its pods from`;
+  if (owner === undefined) return "delete the pod and create it again with what you want";
+  const { kind, name, apiVersion } = owner;
+  const field = groupOf(apiVersion) === "apps.kruise.io" ? IN_PLACE.get(kind) : undefined;
+  return field === undefined
+    ? `change it in the template that ${kind} ${name} makes its pods from`
+    : `change it in the template of ${kind} ${name}, which cannot update its pods in place by it: set ${field} to ReCreate, or delete its pods one by one`;
 }

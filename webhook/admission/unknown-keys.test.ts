@@ -9,6 +9,7 @@ import {
   deniedAs,
   type Json,
   namespaceObject,
+  ownedBy,
   pod,
   poolObject,
   review,
@@ -131,6 +132,21 @@ describe("what a pod asks for", () => {
     );
     assert.equal((await updated(world, at("10.20.0.51"), at("10.20.0.51"))).allowed, true);
   });
+
+  for (const [kind, field] of [
+    ["CloneSet", "updateStrategy.type"],
+    ["StatefulSet", "updateStrategy.rollingUpdate.podUpdatePolicy"],
+  ] as const) {
+    it(`cannot be changed by OpenKruise's ${kind}, which updates its pods in place`, async () => {
+      await using world = await openWorld({ pools: [DB_POOL] });
+      const owner = ownedBy(kind, "web", "apps.kruise.io/v1beta1");
+      const at = (list: string) => pod("web-0", { owner, annotations: { "berth.dev/ips": list } });
+      assert.equal(
+        deniedAs(await updated(world, at("10.20.0.51;10.20.0.52"), at("10.20.0.53;10.20.0.52"))),
+        `REQUEST_INVALID: annotation berth.dev/ips of pod shop/web-0 is read when the pod is created, and a change would do nothing; change it in the template of ${kind} web, which cannot update its pods in place by it: set spec.${field} to ReCreate, or delete its pods one by one`,
+      );
+    });
+  }
 
   it("cannot be changed in Calico's annotations either, if it has a claim of Berth's", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
