@@ -2,9 +2,11 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
+import { withUnfit } from "../../allocator/demand/said-macs.ts";
 import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
-import { ownerOf, type Template } from "../../allocator/demand/workload-allocation.ts";
+import { ownerOf, type Template, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { strangeMac } from "../../allocator/manifest/mac-annotations.ts";
 import { warningsOfUnreadOrdinals } from "../../allocator/manifest/reserved-ordinals.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
@@ -26,9 +28,7 @@ export async function consider(
 ): Promise<string[] | Refusal> {
   if (!requestsAddress(template.request) || template.exempt) return [];
   const isStatefulSet = object.kind === "StatefulSet";
-  const warnings = isStatefulSet
-    ? await considerOrdinals(admission, request, object, template)
-    : await considerSet(admission, request, object, template);
+  const warnings = await considerPods(admission, request, object, template);
   if (isRefusal(warnings)) return warnings;
   const owner = ownerOf(object);
   const podIdentity: PodIdentity = isStatefulSet
@@ -40,6 +40,18 @@ export async function consider(
     ...(isStatefulSet ? [...notKept(pods), ...warningsOfUnreadOrdinals(object)] : []),
     ...cappedTtl(admission.context.view, pods),
   ];
+}
+
+async function considerPods(
+  admission: AdmissionContext,
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): Promise<string[] | Refusal> {
+  const strange = strangeMac(templateAnnotations(object), template.request.interfaces);
+  if (strange !== undefined) return strange;
+  const considerThem = object.kind === "StatefulSet" ? considerOrdinals : considerSet;
+  return await considerThem(admission, request, object, template);
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
@@ -60,6 +72,8 @@ async function considerSet(
     return [...unserved, ...notKept({ podIdentity, owner: identity, request: template.request })];
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
+  const unfit = withUnfit(templateAnnotations(object), plain).map((slot) => slot.unfit);
+  if (unfit[0] !== undefined && !unfit.includes(undefined)) return unfit[0];
   const slots = await withPoolsOfTemplate(admission, object, plain);
   const warnings = await dryRunAllocations(admission, object, slots, { includeResults: false });
   if (!Array.isArray(warnings)) return warnings.refusal;

@@ -5,9 +5,17 @@ import { describe, it } from "node:test";
 import { addressOfMac } from "../../allocator/ip/mac.ts";
 import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { poolRecord } from "../../test/support/fixtures.ts";
-import { deniedAs, deploymentPod, review, statefulPod } from "../../test/support/objects.ts";
+import {
+  deniedAs,
+  deploymentPod,
+  type Json,
+  review,
+  statefulPod,
+  workload,
+} from "../../test/support/objects.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 import { mutatePods } from "./mutate-pod.ts";
+import { validateWorkloads } from "./validate-workload.ts";
 
 const NEVER = new AbortController().signal;
 const [FIRST, LAST] = [addressOfMac("02:00:00:00:00:00"), addressOfMac("02:00:00:00:00:ff")];
@@ -94,5 +102,48 @@ describe("a list whose pods' networks say a MAC address", () => {
       deniedAs(await ask()),
       /^SET_EXHAUSTED: none of the 9 entries of the set can be used: 10\.20\.0\.9,[^;]* \(web-slot-8\) is bound to a pod [^;]*; the pod's networks say [^;]*; take one of the two out; and 5 more$/,
     );
+  });
+
+  it("is refused as a StatefulSet with a pod that is none of it, and nothing is kept for the others", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const { embedded: _, ...cluster } = world.admission;
+    const refused =
+      "the pod's networks say another MAC address of net1 than berth.dev/mac; take one of the two out";
+    const set = (replicas: number, mac: string) =>
+      workload("StatefulSet", "mysql", { replicas, annotations: { ...LIST, ...lan(mac) } });
+    for (const admission of [cluster, world.admission]) {
+      const ask = async (object: Json) => await validateWorkloads(admission)(review(object, "CREATE"), NEVER);
+      assert.equal(deniedAs(await ask(set(3, OURS))), `REQUEST_INVALID: pod mysql-0: ${refused}`);
+      assert.equal(
+        deniedAs(await ask(set(3, "02:00:00:00:00:50"))),
+        `REQUEST_INVALID: pod mysql-1: ${refused}`,
+      );
+      assert.equal(deniedAs(await ask(set(3, "06:00:00:00:00:50"))), `REQUEST_INVALID: ${refused}`);
+      assert.deepEqual(await reported(world), []);
+      assert.equal((await ask(set(1, "02:00:00:00:00:50"))).allowed, true);
+    }
+  });
+
+  it("is refused as a Deployment that no entry is for", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const crossed = {
+      "berth.dev/ips": "10.20.0.7@net1,10.20.0.17@net2;10.20.0.8@net1,10.20.0.18@net2",
+      "berth.dev/mac": `02:00:00:00:00:50@net1,02:00:00:00:00:60@net2;${OURS}@net1,02:00:00:00:00:61@net2`,
+      [NETWORKS]: JSON.stringify([
+        { name: "lan", mac: "02:00:00:00:00:50" },
+        { name: "wan", mac: "02:00:00:00:00:61" },
+      ]),
+    };
+    const ask = async (annotations: Readonly<Record<string, string>>) =>
+      await validateWorkloads(world.admission)(
+        review(workload("Deployment", "web", { replicas: 1, annotations }), "CREATE"),
+        NEVER,
+      );
+    assert.match(deniedAs(await ask(crossed)), /another MAC address of net2 than berth\.dev\/mac/);
+    assert.match(
+      deniedAs(await ask({ ...LIST, ...lan("02:00:00:00:00:60") })),
+      /another MAC address of net1 than berth\.dev\/mac/,
+    );
+    assert.equal((await ask({ ...LIST, ...lan(OURS) })).allowed, true, "one of its entries is");
   });
 });

@@ -5,6 +5,7 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
 import { listTooShort } from "../../allocator/demand/build-request.ts";
+import { withUnfit } from "../../allocator/demand/said-macs.ts";
 import {
   MAX_PRERESERVED_ORDINALS,
   ordinalRequests,
@@ -102,6 +103,8 @@ async function ordinalAllocations(
     if (isRefusal(allocation)) return allocation;
     plain.push(allocation);
   }
+  for (const { key, unfit } of withUnfit(templateAnnotations(object), plain))
+    if (unfit !== undefined) return about(key.name, unfit);
   return await withPoolsOfTemplate(admission, object, plain);
 }
 
