@@ -76,3 +76,16 @@ it("names what is wrong", (t) => {
   );
   wrong([file("broken")], new RegExp(`^kubeconfig ${file("broken")} cannot be read: .+$`));
 });
+
+it("refuses an authority that is said and empty, of the cluster that is asked alone", (t) => {
+  const config = JSON.parse(configText({ context: "one", server: "https://a" }));
+  config.clusters.push({ name: "d", cluster: { server: "https://b", "certificate-authority-data": "" } });
+  config.contexts.push({ name: "two", context: { cluster: "d", user: "u" } });
+  const file = filesOf(t, { a: JSON.stringify(config) });
+  const kubeconfigs = [file("a")];
+  assert.equal(loadKubeConfig({ kubeconfigs }).getCurrentCluster()?.server, "https://a");
+  assert.throws(() => loadKubeConfig({ kubeconfigs, context: "two" }), {
+    code: "CONFIG_INVALID",
+    message: new RegExp(`^kubeconfig ${file("a")}: certificate-authority-data of cluster "d" is empty; `),
+  });
+});

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 // biome-ignore lint/style/noRestrictedImports: only files are read with it; calls go through kube/api/connection.ts
 import { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
+import { emptyAuthority } from "../../kube/api/authority-data.ts";
 import { readsTokenFiles, withTokenFiles } from "../../kube/api/token-files.ts";
 import type { ClusterTarget } from "../terminal/target.ts";
 
@@ -17,7 +18,10 @@ export function loadKubeConfig({ kubeconfigs, context }: ClusterTarget): KubeCon
   if (context !== undefined) config.setCurrentContext(context);
   const current = config.getCurrentContext();
   if (config.getContextObject(current) === null) throw noContext(config, current, kubeconfigs);
-  if (config.getCurrentCluster() !== null) return config;
+  const cluster = config.getCurrentCluster();
+  const empty = emptyAuthority(cluster);
+  if (empty !== undefined) throw invalid(`${nameOf(kubeconfigs)}: ${empty}`);
+  if (cluster !== null) return config;
   throw invalid(
     `context ${JSON.stringify(current)} of ${nameOf(kubeconfigs)} names a cluster that is not in it`,
   );

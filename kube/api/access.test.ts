@@ -125,7 +125,7 @@ describe("the way to the API server", () => {
         () => writeFileSync(kubeconfig, "{}"),
         () => write({}), // as YAML that ends where the user's credentials begin
         () => write(halfAKey),
-        ...[40, 200, server.ca.length * 1.5].map((end) => () => {
+        ...[0, 40, 200, server.ca.length * 1.5].map((end) => () => {
           const ca = (server.ca + server.ca).slice(0, end);
           writeFileSync(kubeconfig, kubeconfigOf({ ...server, ca }, { token: "two" }));
         }),
@@ -160,7 +160,7 @@ describe("the way to the API server", () => {
   it("of a kubeconfig with a proxy has the client certificate that is in its file now", async () => {
     const kubeconfig = join(folder, "kubeconfig");
     const user = { "client-certificate": "client.crt", "client-key": "client.key" };
-    const config = JSON.parse(kubeconfigOf({ port: "1", ca: "" }, user));
+    const config = JSON.parse(kubeconfigOf({ port: "1", ca: "ca" }, user));
     config.clusters[0].cluster["proxy-url"] = "http://127.0.0.1:3128";
     writeFileSync(kubeconfig, JSON.stringify(config));
     writeFileSync(join(folder, "client.key"), "key");
@@ -190,4 +190,27 @@ describe("the way to the API server", () => {
       message: `BERTH_KUBECONFIG ${kubeconfig} cannot be read: ENOENT: no such file or directory, open '${kubeconfig}'`,
     });
   });
+
+  for (const data of ["", "\n", null]) {
+    it(`of a kubeconfig is refused where it says an authority that is empty: ${JSON.stringify(data)}`, async () => {
+      const kubeconfig = join(folder, "kubeconfig");
+      const config = JSON.parse(kubeconfigOf({ port: "1", ca: "" }, { token: "two" }));
+      const [{ cluster }] = config.clusters;
+      const write = (over: object) => {
+        config.clusters[0].cluster = { ...cluster, "certificate-authority-data": data, ...over };
+        writeFileSync(kubeconfig, JSON.stringify(config));
+      };
+      write({});
+      await assert.rejects(accessOf({ kubeconfig }), {
+        code: "CONFIG_INVALID",
+        message: `BERTH_KUBECONFIG ${kubeconfig} cannot be used: certificate-authority-data of cluster "c" is empty; put the authority's certificate there (base64 of its PEM), or leave the field out if one of this host's authorities signed the server's`,
+      });
+      for (const over of [{ "certificate-authority": "ca.crt" }, { "insecure-skip-tls-verify": true }]) {
+        write(over);
+        await accessOf({ kubeconfig });
+      }
+      write({ "certificate-authority-data": undefined });
+      await accessOf({ kubeconfig });
+    });
+  }
 });

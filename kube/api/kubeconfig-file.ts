@@ -7,6 +7,7 @@ import { createSecureContext } from "node:tls";
 import { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { certificatesIn, readCertificate } from "../../system/pem/pair.ts";
+import { emptyAuthority } from "./authority-data.ts";
 import type { ApiAccess } from "./credentials.ts";
 import { readsTokenFiles, withTokenFiles } from "./token-files.ts";
 
@@ -25,6 +26,8 @@ export class KubeConfigFile implements ApiAccess {
     this.#file = file;
     this.#text = text;
     this.#config = read({ text, file });
+    const empty = emptyAuthority(this.#config.getCurrentCluster());
+    if (empty !== undefined) throw new BerthError("CONFIG_INVALID", empty);
   }
 
   /** The kubeconfig of that file, which BERTH_KUBECONFIG names. Throws CONFIG_INVALID. */
@@ -33,7 +36,8 @@ export class KubeConfigFile implements ApiAccess {
       return new KubeConfigFile(file, await readFile(file, "utf8"));
     } catch (cause) {
       const [why = ""] = messageOf(cause).split("\n");
-      throw new BerthError("CONFIG_INVALID", `BERTH_KUBECONFIG ${file} cannot be read: ${why}`, { cause });
+      const verb = cause instanceof BerthError ? "cannot be used" : "cannot be read";
+      throw new BerthError("CONFIG_INVALID", `BERTH_KUBECONFIG ${file} ${verb}: ${why}`, { cause });
     }
   }
 
@@ -73,6 +77,7 @@ function isForServerOf(before: KubeConfig, next: KubeConfig): boolean {
 
 /** Of a file that was cut off, a user may be left without credentials, or with half a key, or a cluster with half an authority. Throws for that. */
 async function isUsable(config: KubeConfig): Promise<boolean> {
+  if (emptyAuthority(config.getCurrentCluster()) !== undefined) return false;
   const options: RequestOptions = {};
   await config.applyToHTTPSOptions(options);
   const { ca, cert, key, auth, headers } = options;
