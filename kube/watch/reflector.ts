@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "../../allocator/base/ports.ts";
 import { itemKey, type KubeItem } from "../api/resource.ts";
 import { type ItemChange, type ListWatchOptions, listAndWatch } from "./list-watch.ts";
 
-/** What changed under a key; `now` undefined: gone, `before` undefined: new. Handlers only enqueue. */
+/** What is kept has changed under a key; `now` undefined: gone, `before` undefined: new. Handlers only enqueue. */
 type Handler<P> = (key: string, now: P | undefined, before: P | undefined) => void;
 
 interface ReflectorOptions<P> extends ListWatchOptions {
-  /** What is kept of an object: the few fields that are asked for. Throws for one that cannot be used. */
+  /**
+   * What is kept of an object: the few fields that are asked for. Nobody hears of a change of any other. Throws for an object that cannot be
+   * used.
+   */
   readonly project: (item: KubeItem) => P;
   /** Name of an index -> the values under which an object is found in it. */
   readonly indexes?: Readonly<Record<string, (kept: P) => readonly string[]>>;
 }
 
 interface Entry<P> {
-  readonly revision: string;
+  revision: string;
   readonly kept: P;
 }
 
 /**
  * Objects of a resource in memory, kept up to date by a watch. Never dies: what a handler or the projection throws
- * is logged, and the object passed over. A full pass tells handlers of differences only.
+ * is logged, and the object passed over. Handlers are told of differences in what is kept only: most changes of an object
+ * are of its status, and of nothing that is read.
  */
 export class Reflector<P> {
   readonly #options: ReflectorOptions<P>;
@@ -107,6 +112,10 @@ export class Reflector<P> {
     const kept = this.#project(key, item);
     if (kept === undefined) {
       this.#drop(key);
+      return;
+    }
+    if (before !== undefined && isDeepStrictEqual(kept, before.kept)) {
+      before.revision = revision;
       return;
     }
     if (before !== undefined) this.#index(key, before.kept, "leave");
