@@ -49,6 +49,17 @@ describe("WorkQueue", () => {
     return worked.splice(0);
   }
 
+  it("sets a timer for what is due later, and none while nothing is", async () => {
+    const queue = start(() => DONE);
+    queue.add("a");
+    assert.deepEqual([await after(0), clock.sleeping], [["a"], 0]);
+    queue.addAfter("b", 1_000);
+    assert.deepEqual([await after(0), clock.sleeping], [[], 1]);
+    queue.add("a");
+    assert.deepEqual([await after(0), clock.sleeping], [["a"], 1]);
+    assert.deepEqual([await after(1_000), clock.sleeping], [["b"], 0]);
+  });
+
   it("works on a key once, however often it was added", async () => {
     const queue = start(() => DONE);
     for (const key of ["a", "b", "a", "a"]) queue.add(key);

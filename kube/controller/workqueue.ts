@@ -145,11 +145,16 @@ export class WorkQueue {
   async #rest(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     if (signal.aborted) return;
-    const woken = new AbortController();
-    this.#wake = () => woken.abort(WOKEN);
+    const { promise: woken, resolve: wake } = Promise.withResolvers<void>();
+    this.#wake = wake;
     this.#restsUntil = Math.min(this.#later.soonest(), this.#turns.soonest());
-    // two hours stand for ever: something that is added wakes it
-    await clock.sleep(Math.min(this.#restsUntil - clock.monotonic(), 7_200_000), woken.signal);
+    if (this.#restsUntil < Number.POSITIVE_INFINITY) {
+      const over = new AbortController();
+      await Promise.race([woken, clock.sleep(this.#restsUntil - clock.monotonic(), over.signal)]);
+      over.abort(WOKEN);
+    } else {
+      await woken;
+    }
     this.#wake = () => {};
   }
 
