@@ -19,7 +19,7 @@ import { type Blocker, obstacleOf, PodEvents } from "./pod-events.ts";
 import { recreateClaim, settledClaim } from "./recreate-claim.ts";
 import { StateTimer } from "./state-timer.ts";
 import { WaitIndex } from "./wait-index.ts";
-import { WakeUps } from "./wake-ups.ts";
+import { mayHaveClaim, WakeUps } from "./wake-ups.ts";
 
 /** Most of a binding is waiting for the API server's answers. */
 const AT_A_TIME = 16;
@@ -100,7 +100,9 @@ class Binder implements Controller {
   }
 
   #addAll(): void {
-    for (const [key, pod] of this.#deps.watches.pods.all()) if (!pod.exempt) this.#queue.add(key);
+    const { cache, watches } = this.#deps;
+    for (const [key, pod] of watches.pods.all())
+      if (!pod.exempt && mayHaveClaim(cache, key, pod)) this.#queue.add(key);
   }
 
   async #work(key: string): Promise<Outcome> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isDeepStrictEqual } from "node:util";
+import type { RecordCache } from "../../../allocator/cache/cache.ts";
+import { ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import type { PoolRecord } from "../../../allocator/pool/pool.ts";
 import type { ObservedNode, ObservedPod } from "../../cluster-state/informers.ts";
@@ -39,7 +41,8 @@ export class WakeUps {
   }
 
   #podChanged(key: string, now: ObservedPod | undefined, before: ObservedPod | undefined): void {
-    if (now?.exempt !== true) this.#to.add(key);
+    if (now?.exempt !== true && [now, before].some((pod) => pod && mayHaveClaim(this.#deps.cache, key, pod)))
+      this.#to.add(key);
     if (before === undefined || before.exempt) return;
     const gone = now?.uid !== before.uid;
     if (!gone && (before.ended || !now.ended)) return;
@@ -80,4 +83,13 @@ export class WakeUps {
       if (pod !== undefined && isMeant(pod)) this.#to.add(key);
     }
   }
+}
+
+/** Most pods are none of Berth's: there is nothing to look at before a claim of the pod's name comes, which wakes it. */
+export function mayHaveClaim(
+  cache: Pick<RecordCache, "claim">,
+  key: string,
+  { annotations }: Pick<ObservedPod, "annotations">,
+): boolean {
+  return annotations[ASSIGNED_CLAIM] !== undefined || cache.claim(key) !== undefined;
 }
