@@ -28,6 +28,7 @@ import { annotatedCidrs } from "./node-annotations.ts";
 import type { ObservedNode, ObservedPod, ObservedWorkload } from "./observed-objects.ts";
 
 const REQUESTS = ANNOTATION_FORMATS.map(({ key }) => key);
+const IS_REQUEST: ReadonlySet<string> = new Set(REQUESTS);
 const DEFAULTS = [...new Set([...REQUESTS, ...keptKeysIn({}, () => true), ...NAMESPACE_DIALECT_KEYS])];
 const ALWAYS = [
   ASSIGNED_CLAIM,
@@ -55,7 +56,8 @@ export function observedPod(item: KubeItem, isRead: IsRead = EVERY): ObservedPod
     ...(owner === undefined ? {} : { owner: shared(owner) }),
     labels: waits ? labels : only(labels, IDENTITY_LABELS),
     annotations: only(annotations, [
-      ...REQUESTS.filter(isRead),
+      // most pods have few annotations, and ask for nothing by any of them
+      ...Object.keys(annotations).filter((key) => IS_REQUEST.has(key) && isRead(key)),
       ...keptKeysIn(annotations, isRead),
       ...ALWAYS,
     ]),
@@ -163,11 +165,8 @@ function objectOf(resource: Resource, item: object): KubeObject {
 }
 
 function only(all: Labels, keys: readonly string[]): Labels {
-  const kept = keys.flatMap((key) => {
-    const value = Object.hasOwn(all, key) ? all[key] : undefined;
-    return value === undefined ? [] : [[key, value] as const];
-  });
-  return kept.length === 0 ? NONE : Object.fromEntries(kept);
+  const kept = keys.filter((key) => Object.hasOwn(all, key) && all[key] !== undefined);
+  return kept.length === 0 ? NONE : Object.fromEntries(kept.map((key) => [key, all[key] ?? ""]));
 }
 
 function requiredAffinity(spec: Fields): object {
