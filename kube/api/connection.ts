@@ -119,7 +119,7 @@ class HttpsConnection implements Connection {
     const until = this.#clock.monotonic() + (call.timeoutMs ?? TIMEOUT_MS);
     const ends = AbortSignal.any([signal, this.#closing.signal]);
     const response = await this.#send(call, { credentials, agent: credentials.streams, until, ends });
-    if (response.statusCode === 200) return { lines: this.#linesOf(response) };
+    if (response.statusCode === 200) return { lines: linesOf(response, (error) => this.#unreachable(error)) };
     if (response.statusCode === 401) this.#tokens.refused();
     return await this.#read(response, until, call.mostBytes);
   }
@@ -179,16 +179,6 @@ class HttpsConnection implements Connection {
     const size = mostBytes === undefined ? {} : { bytes: bytes.length };
     const answer = { status, body: parsed(bytes.toString("utf8")), ...size };
     return warnings.length === 0 ? answer : { ...answer, warnings };
-  }
-
-  async *#linesOf(response: IncomingMessage): AsyncGenerator<string, void, void> {
-    try {
-      yield* linesOf(response);
-    } catch (error) {
-      throw this.#unreachable(error);
-    } finally {
-      response.destroy();
-    }
   }
 
   /** Waits until the deadline, and then gives up in a way that makes the work fail. */

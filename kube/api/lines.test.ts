@@ -16,7 +16,7 @@ async function* cut(text: string, sizes: readonly number[]): AsyncGenerator<Buff
 
 async function read(text: string, sizes: readonly number[]): Promise<string[]> {
   const lines: string[] = [];
-  for await (const line of linesOf(cut(text, sizes))) lines.push(line);
+  for await (const line of linesOf(cut(text, sizes), String)) lines.push(line);
   return lines;
 }
 
@@ -34,5 +34,27 @@ describe("linesOf", () => {
   it("does not give a line that was broken off", async () => {
     assert.deepEqual(await read("one\ntw", [100]), ["one"]);
     assert.deepEqual(await read("", [100]), []);
+  });
+
+  it("throws what is made of the body's fault, and ends the body of whoever reads no further", async () => {
+    let ended = false;
+    const body = async function* () {
+      try {
+        yield Buffer.from("one\ntwo\n");
+        throw new Error("broken");
+      } finally {
+        ended = true;
+      }
+    };
+    const faultOf = (cause: unknown) => new Error("unreachable", { cause });
+    const lines: string[] = [];
+    const readAll = async () => {
+      for await (const line of linesOf(body(), faultOf)) lines.push(line);
+    };
+    await assert.rejects(readAll, { message: "unreachable", cause: new Error("broken") });
+    assert.deepEqual(lines, ["one", "two"]);
+    ended = false;
+    for await (const _ of linesOf(body(), faultOf)) break;
+    assert.equal(ended, true);
   });
 });

@@ -48,22 +48,27 @@ export async function* watchOnce(
     const fault = toBerthError(answer, `watch ${client.resource.plural}`);
     throw answer.status === 400 || answer.status === 422 ? new UnsupportedError(fault.message) : fault;
   }
-  for await (const line of attended(answer.lines, options, cut)) {
-    const event = eventOf(line, client.resource.plural);
-    if (event !== undefined) yield event;
+  const silence = attend(options, cut);
+  try {
+    for await (const line of answer.lines) {
+      silence.heard();
+      const event = eventOf(line, client.resource.plural);
+      if (event !== undefined) yield event;
+      silence.waits();
+    }
+  } catch (error) {
+    throw silence.faultOf(error);
+  } finally {
+    await silence.end();
   }
 }
 
-/** The lines, until none comes for too long. Time that whoever reads them takes does not count. */
-async function* attended(
-  lines: AsyncGenerator<string, void, void>,
-  { clock, idleMs, client }: WatchOptions,
-  cut: AbortController,
-): AsyncGenerator<string, void, void> {
+/** Cuts the watch when no line comes for too long. Time that whoever reads them takes does not count. */
+function attend({ clock, idleMs, client }: WatchOptions, cut: AbortController) {
   const over = new AbortController();
   let waitingSince: number | undefined = clock.monotonic();
   let silent = false;
-  const attend = async () => {
+  const attending = (async () => {
     while (!over.signal.aborted) {
       const since = waitingSince ?? clock.monotonic();
       await clock.sleep(since + idleMs - clock.monotonic(), over.signal);
@@ -72,22 +77,24 @@ async function* attended(
       cut.abort();
       return;
     }
-  };
-  const attending = attend();
-  try {
-    for await (const line of lines) {
+  })();
+  return {
+    heard: () => {
       waitingSince = undefined;
-      yield line;
+    },
+    waits: () => {
       waitingSince = clock.monotonic();
-    }
-  } catch (error) {
-    if (!silent) throw error;
-    const words = `the watch of ${client.resource.plural} was silent for ${idleMs / 1000} s`;
-    throw new BerthError("TIMED_OUT", words, { cause: error });
-  } finally {
-    over.abort();
-    await attending;
-  }
+    },
+    faultOf: (error: unknown) => {
+      if (!silent) return error;
+      const words = `the watch of ${client.resource.plural} was silent for ${idleMs / 1000} s`;
+      return new BerthError("TIMED_OUT", words, { cause: error });
+    },
+    end: () => {
+      over.abort();
+      return attending;
+    },
+  };
 }
 
 /** Undefined for a type of event that is not known here. */
