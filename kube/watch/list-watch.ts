@@ -119,7 +119,7 @@ class ListWatch {
       for (const item of page.items) {
         if (this.#signal.aborted) return;
         yield { type: "put", item };
-        await this.#yieldNow();
+        if (this.#isTurnOver()) await this.#options.clock.sleep(0, this.#signal);
       }
     }
     if (this.#signal.aborted) return;
@@ -165,7 +165,7 @@ class ListWatch {
         if (this.#signal.aborted) return;
         yield change;
       }
-      await this.#yieldNow();
+      if (this.#isTurnOver()) await clock.sleep(0, this.#signal);
       this.#backoff.reset();
     }
     // one that is shut down ends its watches in order, and does so before their time
@@ -190,11 +190,9 @@ class ListWatch {
   }
 
   /** Everything that is read at once would be worked off before a timer or another connection had its turn. */
-  async #yieldNow(): Promise<void> {
-    this.#sinceYield++;
-    if (this.#sinceYield < IN_A_TURN) return;
-    this.#sinceYield = 0;
-    await this.#options.clock.sleep(0, this.#signal);
+  #isTurnOver(): boolean {
+    this.#sinceYield = (this.#sinceYield + 1) % IN_A_TURN;
+    return this.#sinceYield === 0;
   }
 
   get #selection(): Selection {
