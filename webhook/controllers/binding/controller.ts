@@ -41,8 +41,9 @@ type Again = Extract<Outcome, { kind: "again" }>;
 
 /**
  * Binds claims to the pods that they are for, as soon as those are scheduled, and moves a binding only as
- * `planBind` allows. Runs on every replica: the leader acts at once, another one steps in after 2 s. Decides from the
- * watches; a binding costs a read of each reservation and one write, and a pod that is bound or waits costs nothing.
+ * `planBind` allows. Runs on every replica: the leader acts at once, another one steps in after 2 s, and reads the claim
+ * first. Decides from the watches; a binding costs a read of each reservation and one write, and a pod that is bound or waits costs
+ * nothing.
  */
 export function startBinder(deps: ControllerDeps): Controller {
   return new Binder(deps);
@@ -193,7 +194,9 @@ class Binder implements Controller {
     const settled = await settledClaim(this.#deps, pod, claim);
     if (isRefusal(settled)) return this.#obstructed(key, pod, settled);
     let last = settled.record;
-    const bound = await bind(context, settled, target, (seen) => {
+    // what is due here for 2 s the leader may have bound, and the watch be behind: then there is nothing to write
+    const from = this.#deps.leadership.leads() ? settled : settled.key;
+    const bound = await bind(context, from, target, (seen) => {
       last = seen;
       return gatherEvidence(live, seen, target, context.clock.now());
     });
