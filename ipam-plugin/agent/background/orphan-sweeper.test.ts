@@ -5,11 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { BerthError } from "../../../allocator/base/errors.ts";
+import { createRandom } from "../../../system/random.ts";
 import { claimIn } from "../claims/claim-place.ts";
 import { linuxHost } from "../journal/host.ts";
 import { BlocksBench } from "../testing/blocks-bench.ts";
 import { claimResult, NodeBench, podArgs } from "../testing/node-bench.ts";
-import { OrphanSweeper, releasePreviousBoot } from "./orphan-sweeper.ts";
+import { ifUnused, OrphanSweeper, releasePreviousBoot } from "./orphan-sweeper.ts";
 
 let node: NodeBench;
 let sweep: OrphanSweeper;
@@ -85,6 +86,19 @@ describe("a claim that another journal's sandbox has", () => {
     node.host.unknown.delete("/run/netns/old");
     await sweep.look();
     assert.deepEqual(node.claimSource.freed, ["shop/db-0"]);
+  });
+
+  it("is not for an agent to give back whose journal another one has taken since", async () => {
+    const before = node.parts;
+    await before.journal.take(createRandom()); // the bench's processes have one token
+    await node.restart();
+    await node.add(claimed); // where nobody can see its namespace
+    node.claimSource.used = ["shop/db-0"];
+    const takenOver = { code: "NOT_READY", message: /taken over the journal/ };
+    await assert.rejects(new OrphanSweeper(before).look(), takenOver);
+    const giveBack = () => node.claimSource.absent("shop/db-0");
+    await assert.rejects(ifUnused("shop/db-0", before, giveBack), takenOver);
+    assert.deepEqual(node.claimSource.freed, []);
   });
 
   it("is absent when it is of another boot, or when its DEL came", async () => {

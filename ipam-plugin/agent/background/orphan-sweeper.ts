@@ -24,6 +24,7 @@ type Swept = Pick<
   | "clock"
   | "log"
   | "claimSource"
+  | "journal"
 >;
 
 type Released = Pick<Swept, "attachments" | "bootId" | "clock" | "log">;
@@ -44,16 +45,19 @@ export async function releasePreviousBoot({ attachments, bootId, clock, log }: R
 
 /**
  * Runs `work` if no sandbox has the claim, in this journal or by another journal's report. ADDs of the claim wait meanwhile: while its
- * lock is held, none is between binding and journal. `isKnown`: to the journal.
+ * lock is held, none is between binding and journal. `isKnown`: to the journal. Throws NOT_READY where another process has taken that.
  */
 export async function ifUnused(
   claim: string,
-  services: Pick<AgentServices, "attachments" | "locks" | "claimSource" | "host" | "bootId" | "log">,
+  services: Pick<AgentServices, "attachments" | "locks" | "claimSource" | "host" | "bootId" | "log"> & {
+    readonly journal: Pick<AgentServices["journal"], "requireOurs">;
+  },
   work: (isKnown: IsKnown) => Promise<void>,
 ): Promise<void> {
   await services.locks.run(`claim\0${claim}`, async () => {
     if (services.attachments.ofClaim(claim).length > 0) return;
     const unknown = await unknownSandbox(claim, services);
+    services.journal.requireOurs();
     if (unknown === undefined) return await work((one) => services.attachments.knows(one));
     const { containerID, netns } = unknown;
     services.log.warn("claim is kept for a sandbox that is up and not in the journal", {
@@ -120,7 +124,8 @@ export class OrphanSweeper {
 
   /** A claim that cannot be looked at keeps no other; of an etcd that is away the others could not be, either. */
   async #lookAtClaims(): Promise<void> {
-    const { claimSource, attachments, log } = this.#parts;
+    const { claimSource, attachments, journal, log } = this.#parts;
+    journal.requireOurs();
     const away = new Set<string | undefined>(); // names of etcds; undefined: the claims that are in none of them
     for (const claim of claimSource.inUse()) {
       const { etcd } = placeOf(claim);

@@ -144,6 +144,11 @@ export class Journal {
     return this.#database.read((sql) => this.#isWriter(sql));
   }
 
+  /** Throws NOT_READY when another process has taken it: what this one remembers says nothing of sandboxes any more. */
+  requireOurs(): void {
+    if (!this.isOurs) throw takenOver(this.#database.path);
+  }
+
   /** What this journal is told from others by, made when it is asked for first. On the disk when this resolves. */
   async id(random: Random): Promise<string> {
     const made = random.token();

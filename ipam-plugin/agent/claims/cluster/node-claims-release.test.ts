@@ -90,9 +90,9 @@ describe("a claim without a sandbox", () => {
     node.forget("a");
     // another journal is adopted, which knows nothing
     const [claimSource, host] = [node.another(), new PlainHost()];
-    const journal = { ofClaim: () => [], knows: () => false } as unknown as AgentServices["attachments"];
-    const locks = new KeyedMutex();
-    const parts = { attachments: journal, locks, claimSource, host, bootId: "boot-1", log: noopLogger };
+    const attachments = { ofClaim: () => [], knows: () => false } as unknown as AgentServices["attachments"];
+    const [locks, journal] = [new KeyedMutex(), { requireOurs: () => {} }];
+    const parts = { attachments, journal, locks, claimSource, host, bootId: "boot-1", log: noopLogger };
     const settle = () => ifUnused("shop/a", parts, (isKnown) => claimSource.settle("shop/a", isKnown));
     const seen = { netns: "/run/netns/a", bootID: "boot-1" };
     node.recorded.set("10.20.0.70", attachmentOf("a", { node: NODE, podUID: "uid-a", ...seen }));
