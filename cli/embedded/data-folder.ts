@@ -72,7 +72,19 @@ function removeIfNew(dataDir: string): { readonly keep: () => void; readonly clo
 export async function announce(dataDir: string, file: StackFile, closers: CleanupStack): Promise<void> {
   const path = stackFileOf(dataDir);
   await writeDurably(path, `${JSON.stringify(file)}\n`, 0o600);
-  closers.push(() => rmSync(path, { force: true }));
+  closers.push(() => {
+    if (isStillOf(file, dataDir)) rmSync(path, { force: true });
+  });
+}
+
+/** One that has taken the folder over, and did not see this one, has written its own. */
+function isStillOf({ pid, socket }: StackFile, dataDir: string): boolean {
+  try {
+    const now = readStackFile(dataDir);
+    return now?.pid === pid && now.socket === socket;
+  } catch {
+    return true; // it cannot be read, and would be in the way of whoever comes next
+  }
 }
 
 /** Two stacks on one file would be two agents with one journal. A pid alone may be somebody else's by now. */

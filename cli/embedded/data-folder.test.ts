@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import type { CleanupStack } from "../../system/shutdown.ts";
+import { readStackFile, stackFileOf } from "../backend/stack-file.ts";
+import { announce } from "./data-folder.ts";
+
+const PATHS = { ca: "/c", cert: "/cc", key: "/k", reviews: "/r", node: "n" };
+
+describe("the file that says where the stack of a folder is", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "berth-folder-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  /** Gives what ends it. */
+  async function announced(socket: string): Promise<() => Promise<void>> {
+    const closers: CleanupStack = [];
+    // in a container of its own each has the same process id
+    const file = { ...PATHS, pid: 1, webhook: "https://127.0.0.1:1", socket };
+    await announce(folder, file, closers);
+    return async () => {
+      for (const close of closers) await close();
+    };
+  }
+
+  it("goes with that stack", async () => {
+    const end = await announced("/a.sock");
+    assert.equal(readStackFile(folder)?.socket, "/a.sock");
+    await end();
+    assert.equal(readStackFile(folder), undefined);
+  });
+
+  it("stays where another one has taken the folder over", async () => {
+    const endFirst = await announced("/a.sock");
+    const endSecond = await announced("/b.sock");
+    await endFirst();
+    assert.equal(readStackFile(folder)?.socket, "/b.sock");
+    await endSecond();
+    assert.equal(readStackFile(folder), undefined);
+  });
+
+  it("goes where it cannot be read", async () => {
+    const end = await announced("/a.sock");
+    writeFileSync(stackFileOf(folder), "{");
+    await end();
+    assert.equal(readStackFile(folder), undefined);
+  });
+});
