@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import type { CleanupStack } from "../../system/shutdown.ts";
-import { readStackFile, stackFileOf } from "../backend/stack-file.ts";
-import { announce } from "./data-folder.ts";
+import { readStackFile, reviewsSocketOf, stackFileOf } from "../backend/stack-file.ts";
+import { announce, ownFolder } from "./data-folder.ts";
 
 const PATHS = { ca: "/c", cert: "/cc", key: "/k", reviews: "/r", node: "n" };
 
@@ -49,5 +50,27 @@ describe("the file that says where the stack of a folder is", () => {
     writeFileSync(stackFileOf(folder), "{");
     await end();
     assert.equal(readStackFile(folder), undefined);
+  });
+});
+
+describe("a data folder", () => {
+  it("is not for a second stack, though the process of the first is not seen: its socket answers", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "berth-folder-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const path = reviewsSocketOf(folder);
+    mkdirSync(dirname(path));
+    const first = createServer();
+    await new Promise<void>((resolve) => first.listen(path, resolve));
+    // as of a container: in this PID namespace the process is none, or another
+    await announce(folder, { ...PATHS, pid: process.pid, webhook: "https://127.0.0.1:1", socket: "/a" }, []);
+    const closers: CleanupStack = [];
+    await assert.rejects(ownFolder(folder, closers), {
+      code: "CONFIG_INVALID",
+      message: `another berth stack, whose process is not seen from here, listens on ${path}; stop it first (it may be in a container), or choose another --data folder`,
+    });
+    await new Promise((resolve) => first.close(resolve));
+    writeFileSync(path, ""); // one that was killed leaves a socket that nobody listens on
+    await ownFolder(folder, closers);
+    for (const close of closers) await close();
   });
 });

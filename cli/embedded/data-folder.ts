@@ -3,11 +3,13 @@
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { BerthError } from "../../allocator/base/errors.ts";
 import { writeDurably } from "../../system/durable-file.ts";
+import { isServed } from "../../system/private-socket.ts";
 import type { CleanupStack } from "../../system/shutdown.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import {
   isStack,
   readStackFile,
+  reviewsSocketOf,
   type StackFile,
   stackFileOf,
   startingFileOf,
@@ -30,6 +32,7 @@ interface OwnFolder {
 export async function ownFolder(dataDir: string, closers: CleanupStack): Promise<OwnFolder> {
   await ensurePrivate(dataDir);
   refuseSecond(dataDir);
+  await refuseUnseen(dataDir);
   const started = sayStarting(dataDir);
   closers.push(started);
   const { keep, close } = removeIfNew(dataDir);
@@ -96,6 +99,14 @@ function refuseSecond(dataDir: string): void {
     `a berth stack (pid ${other.pid}) runs on ${dataDir} already; stop it first, or choose another --data folder`,
     { details: { path: dataDir } },
   );
+}
+
+/** Nor does a process id say anything of a container's stack. Its socket for reviews is in the folder, and answers whoever can open that. */
+async function refuseUnseen(dataDir: string): Promise<void> {
+  const path = reviewsSocketOf(dataDir);
+  if (!(await isServed(path).catch(() => false))) return;
+  const words = `another berth stack, whose process is not seen from here, listens on ${path}; stop it first (it may be in a container), or choose another --data folder`;
+  throw new BerthError("CONFIG_INVALID", words, { details: { path: dataDir } });
 }
 
 /** A longer one cannot be listened on, and the system does not say why. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { lstat, mkdir, rm } from "node:fs/promises";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
 import { errnoOf } from "../../../system/path-error.ts";
-import { listenPrivately } from "../../../system/private-socket.ts";
+import { isServed, listenPrivately } from "../../../system/private-socket.ts";
 import { Connection, type Handler, type MemoryBudget } from "./connection.ts";
 import { REQUEST_LIMIT } from "./frame.ts";
 
@@ -156,29 +156,13 @@ export async function requireUnserved(path: string): Promise<boolean> {
       `${path} exists and is no socket; remove it or choose another socket`,
     );
   }
-  if (await isServed(path)) {
+  if (await isServed(path).catch((error) => unusable(path, error))) {
     throw new BerthError(
       "CONFIG_INVALID",
       `another berth agent listens on ${path}; stop it or choose another socket`,
     );
   }
   return true;
-}
-
-function isServed(path: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    const probe = connect(path, () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.on("error", (error) => {
-      const code = errnoOf(error);
-      if (code === "ECONNREFUSED" || code === "ENOENT") resolve(false);
-      else if (code === "EAGAIN")
-        resolve(true); // its queue is full
-      else reject(unusableError(path, error));
-    });
-  });
 }
 
 function unusableError(path: string, cause: unknown): BerthError {
