@@ -27,9 +27,18 @@ const wait: Act = (world, { a }) => {
   return "done";
 };
 
-const crash: Act = (world, { a }) => {
+/** One in so many crashes of an agent is none: another one is started beside it, on its journal. */
+const LEFT_EVERY = 4;
+
+const crash: Act = (world, { a, b }) => {
   const post = postOf(world, a);
   if (post.process === undefined) return "idle";
+  if (b % LEFT_EVERY === 0 && world.nodes.some((node) => node.post === post)) {
+    world.schedule.tell(post.name, () => "another one is started BESIDE it");
+    world.tally.note("agent beside another", "done");
+    post.startBeside();
+    return "done";
+  }
   world.schedule.tell(post.name, () => "CRASHES");
   post.crash();
   return "done";

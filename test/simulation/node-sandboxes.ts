@@ -88,9 +88,16 @@ export class NodeSandboxes {
     }));
   }
 
-  host(): Host {
+  /** Who is left to himself sees no namespace more than he has seen: what is mounted elsewhere since does not come to his container. */
+  host(isLeft: () => boolean): Host {
+    const seen = new Set<string>();
+    const look = (path: string) => {
+      if (!this.#netns.has(path) || (isLeft() && !seen.has(path))) return "gone";
+      seen.add(path);
+      return "present";
+    };
     return {
-      look: async (path) => (this.#netns.has(path) ? "present" : "gone"),
+      look: async (path) => look(path),
       identity: async (path) => (path === OWN_NETNS || this.#netns.has(path) ? path : undefined),
       hasProcessEnded: () => false, // they have names of their own
       namespacesInUse: async () => undefined,

@@ -10,7 +10,7 @@ import { addressesIn, type CniCall, callOf, failureIn, isPlace, type Sandbox } f
 import { NodeJournal } from "./node-journal.ts";
 import { NodeSandboxes } from "./node-sandboxes.ts";
 import type { Pod } from "./pod.ts";
-import { Post } from "./process.ts";
+import { Post, type Process } from "./process.ts";
 import type { Happening, Schedule } from "./schedule.ts";
 import type { Setting } from "./setting.ts";
 import type { Tally } from "./tally.ts";
@@ -61,7 +61,7 @@ export class Node {
     this.#sandboxes = new NodeSandboxes(options.name);
     this.#chance = new SeededRandom(options.name.charCodeAt(1));
     this.post = new Post(options.schedule, options.name, (process) => {
-      this.agent = new Agent(process, this.#agentHost(), options.setting);
+      this.agent = new Agent(process, this.#agentHost(process), options.setting);
     });
     this.post.start();
   }
@@ -234,14 +234,14 @@ export class Node {
     this.#message({ what: () => `the kubelet looks at pod ${pod.name}/${pod.uid}`, run, ready, afterMs });
   }
 
-  #agentHost() {
+  #agentHost(process: Process) {
     return {
       name: this.name,
       database: this.#journal.database,
       mark: this.#journal.markFile(),
       bootId: `boot-${this.#boots}`,
       runtimeRecords: async () => this.#sandboxes.records(),
-      host: this.#sandboxes.host(),
+      host: this.#sandboxes.host(() => this.post.left === process),
       spool: this.#spool,
     };
   }

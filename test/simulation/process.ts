@@ -39,6 +39,8 @@ export class Post {
   /** How many processes have held it. */
   lives = 0;
   process: Process | undefined;
+  /** The one before, which nobody ended: it goes on beside the one that has its place. */
+  left: Process | undefined;
   /** All of them, to be buried when the run is over. */
   readonly lived: Process[] = [];
   readonly #launch: (process: Process) => void;
@@ -56,8 +58,17 @@ export class Post {
     this.#launch(this.process);
   }
 
-  /** `kill -9`. Somebody starts it again, sooner or later. */
+  /** Another one is started, and the one that is there is left to itself, as a container that nobody ends. */
+  startBeside(): void {
+    this.left?.end();
+    this.left = this.process;
+    this.start();
+  }
+
+  /** `kill -9`, of both if there are two. Somebody starts it again, sooner or later. */
   crash(): void {
+    this.left?.end();
+    this.left = undefined;
     const { process } = this;
     if (process === undefined) return;
     this.process = undefined;
