@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { CILIUM, ciliumDefinitions } from "../cilium/definitions.ts";
-import { runsOf } from "../support/runs.ts";
+import { deathsAt, drawn } from "../support/runs.ts";
 import { skipped } from "../support/skipped.ts";
 import { install, installAccounts, roleWith } from "./accounts.ts";
 import { rightsOf } from "./audit-log.ts";
@@ -58,13 +58,11 @@ else {
           await world.grow("n2", 40);
         });
 
-        it("does the same when it dies before or after any of its writes", async () => {
+        it("does the same when it dies before or after any of its writes", async (t) => {
           await nodes.addPools();
           await nodes.joinAll(kind);
-          for (let at = 1; at <= runsOf(10, 4); at++) {
-            await nodes.dieAt(mode, at, "before");
-            await nodes.dieAt(mode, at, "after");
-          }
+          const deaths = deathsAt([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+          for (const { failure, at } of drawn(t, deaths, 4)) await nodes.dieAt(mode, at, failure);
           world.operate(mode);
           for (const [name] of ZONES) await world.grow(name, 20);
         });
