@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The webhook in the cluster: what it costs the API server, what it leaves behind, whom it asks, how it goes and comes.
+// The webhook in the cluster: what it costs the API server, what it leaves behind, whom it asks, how it goes. Under load:
+// rolling-admission.api-test.ts.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
@@ -230,31 +231,6 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           await admin.call({ method: "DELETE", path });
         }
         for (const object of POOL_OBJECTS) await send(object); // which are there, unless this runs alone
-      });
-
-      it("lose no pod while all replicas are restarted one after the other", async () => {
-        const replicas = await startReplicas(plane, { count: 2, env: { BERTH_DEPART: "500ms" } });
-        try {
-          let made = 0;
-          const stop = new AbortController();
-          const making = (async () => {
-            for (; !stop.signal.aborted; made++) {
-              const object = pod(`rolling-${made}`, { annotations: { "berth.dev/pools": "db" } });
-              assert.match(await sent(object), /^10\.20\.0\.\d+,fd00:20::/);
-              await pause(20);
-            }
-          })();
-          const restarting = (async () => {
-            for (const replica of replicas.all) await replicas.restart(replica);
-          })().finally(() => stop.abort());
-          const failed = (await Promise.allSettled([making, restarting])).find(
-            (one) => one.status === "rejected",
-          );
-          assert.equal(failed?.reason, undefined);
-          assert.ok(made > 10, `${made} pods`);
-        } finally {
-          await replicas.close();
-        }
       });
 
       it("end as they are told: not ready first, serving still, the lease given back, with status 0", async () => {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sets of hundreds are in workloads-crowds.api-test.ts.
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { KeyedMutex } from "../../allocator/base/keyed-mutex.ts";
@@ -13,11 +14,13 @@ import { eventually } from "../support/eventually.ts";
 import { FailingStore, type Failure } from "../support/failing-store.ts";
 import { applicantOf, attachmentOf, claimRecord, granted, poolRecord } from "../support/fixtures.ts";
 import { SeededRandom } from "../support/random.ts";
+import { deathsAt, drawn } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { ControllersCluster } from "./controllers-cluster.ts";
 import { SwitchedLeadership } from "./replica-deps.ts";
 import { installKruise } from "./replica-kruise.ts";
 import { readBack, requestCounts } from "./request-counts.ts";
+import { seesWorkload } from "./seen-workloads.ts";
 
 const IPS = "berth.dev/ips";
 const FREE: BindingEvidence = { fenced: false, holdExpired: false };
@@ -236,7 +239,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const leadership = new SwitchedLeadership();
       cluster.start(startWorkloads, { leadership });
       await cluster.applySet("later", { replicas: 2, annotations: { [IPS]: "10.20.7.1;10.20.7.2" } });
-      await eventually("it is seen", () => workloadSeen(cluster, "later"));
+      await eventually("it is seen", () => seesWorkload(cluster, "later"));
       assert.deepEqual(await cluster.holdings("later-"), {});
       leadership.set(true);
       await cluster.holds("later-", { "later-0": "10.20.7.1", "later-1": "10.20.7.2" });
@@ -260,34 +263,9 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       assert.equal(held.filter(({ record }) => record.releasedAt === undefined).length, 40);
     });
 
-    it("lets others have their turn beside sets of hundreds, as many as are worked on at a time", async () => {
-      cluster.start(startWorkloads);
-      const big = ["big-a", "big-b", "big-c", "big-d"];
-      const begun = (name: string) =>
-        cluster.replica.cache.claimsOfWorkload("StatefulSet", "shop", name).length;
-      for (const name of big) {
-        await cluster.applySet(name, { replicas: 200, annotations: { "berth.dev/pools": "db" } });
-      }
-      await eventually("all have begun", () => (big.every((name) => begun(name) > 0) ? true : undefined));
-      await cluster.applySet("small", { replicas: 1, annotations: { [IPS]: "10.20.8.1" } });
-      await eventually("the small one has its claim", () => cluster.replica.cache.claim("shop/small-0"));
-      const counts = big.map(begun);
-      await cluster.endAll();
-      for (const name of big) await cluster.deleteSet(name);
-      await eventually("they are gone", () =>
-        big.some((name) => workloadSeen(cluster, name)) ? undefined : true,
-      );
-      assert.ok(
-        counts.every((count) => count < 200),
-        `${counts.join(", ")} of 200 each`,
-      );
-    });
-
-    it("converges when it was killed before or after any write, and leaks nothing", async () => {
-      const failures: readonly Failure[] = ["before", "after"];
-      for (const failure of failures) {
-        for (let at = 1; at <= 6; at++) await crash(cluster, `crash-${failure}-${at}`, { at, failure });
-      }
+    it("converges when it was killed before or after any write, and leaks nothing", async (t) => {
+      for (const death of drawn(t, deathsAt([1, 2, 3, 4, 5, 6]), 4))
+        await crash(cluster, `crash-${death.failure}-${death.at}`, death);
       await cluster.collectAt(0, 3);
       await cluster.sound();
     });
@@ -312,12 +290,4 @@ async function crash(
   });
   for (const addresses of claims) assert.match(addresses, /^10\.20\.\d+\.\d+,fd00:20::/);
   await cluster.endAll();
-}
-
-function workloadSeen(cluster: ControllersCluster, name: string): true | undefined {
-  return cluster.replica.watches.workloads.some(
-    ({ reflector }) => reflector.get(`shop/${name}`) !== undefined,
-  )
-    ? true
-    : undefined;
 }

@@ -1,64 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts without Kubernetes as their users have them: `berthctl up --etcd` as processes, the plugin as a runtime calls it, main
-// plugins in namespaces, and the configuration of cni-ipam-etcd as it is.
+// plugins in namespaces, and the configuration of cni-ipam-etcd as it is. Members that die: members-die.etcd-test.ts.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { HostRegistry } from "../../allocator/store/etcd/hosts.ts";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { NetworkHost, skipWithoutNetwork } from "../support/netns.ts";
-import { addressesIn, DONE, failureOf, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
+import { addressesIn, DONE, failureOf, type Sandbox } from "../support/runtime.ts";
 import { openHandle } from "./handles.ts";
-import { berthctl, HostProcess, listed } from "./host-process.ts";
-import { compact, type Members, startMembers } from "./members.ts";
-import { OneWayProxy } from "./one-way-proxy.ts";
+import { berthctl, HostProcess } from "./host-process.ts";
+import { type Members, startMembers } from "./members.ts";
+import { attached, bare, network, nothingWrong, SharingHosts, SIZE } from "./sharing-hosts.ts";
 
-const SIZE = 21;
 const FULL = Array.from({ length: SIZE }, (_, i) => `10.10.20.${50 + i}`);
-
-/** A network of cni-ipam-etcd: unchanged but for paths, which nothing reads, and the interface of macvlan. */
-function network(
-  url: string,
-  main: { readonly type: string } & Record<string, unknown>,
-  plugin = "etcd",
-): NetworkConfig {
-  return {
-    cniVersion: "0.4.0",
-    name: "lan",
-    ...main,
-    ipam: {
-      name: "myetcd-ipam",
-      type: plugin,
-      etcdConfig: {
-        etcdURL: url,
-        etcdCertFile: "/etc/cni/net.d/etcd.pem",
-        etcdKeyFile: "/etc/cni/net.d/etcd-key.pem",
-        etcdTrustedCAFileFile: "/etc/cni/net.d/etcd-ca.pem",
-      },
-      subnet: "10.10.20.0/24",
-      rangeStart: "10.10.20.50",
-      rangeEnd: "10.10.20.70",
-      gateway: "10.10.20.254",
-      routes: [{ dst: "0.0.0.0/0" }],
-    },
-  };
-}
-
-const bare = (cidrs: readonly string[]) => cidrs.map((cidr) => cidr.split("/")[0] ?? "");
-
-/** An ADD until it has an address, as a runtime that calls again. */
-function attached(host: HostProcess, sandbox: Sandbox): Promise<string> {
-  return eventually(`an address on ${host.node}`, async () => {
-    return bare(addressesIn(await host.runtime.add(sandbox)))[0];
-  });
-}
-
-async function nothingWrong(urls: readonly string[]): Promise<void> {
-  await eventually("records agree", async () => {
-    const { rc, stdout } = await berthctl(urls, "check");
-    return (rc === 0 && !stdout.includes("pending")) || undefined;
-  });
-}
 
 const withNetwork = await skipWithoutNetwork();
 
@@ -143,80 +98,15 @@ if (havePartsOrSkip(["etcd"])) {
   });
 
   describe("hosts that share 21 addresses", () => {
-    let members: Members;
-    let proxies: readonly OneWayProxy[];
-    let a: HostProcess;
-    let b: HostProcess;
-    const live = new Map<Sandbox, { readonly host: HostProcess; readonly address: string }>();
+    let hosts: SharingHosts;
     before(async () => {
-      members = await startMembers();
-      proxies = await Promise.all(members.urls.map((url) => OneWayProxy.start(url)));
-      const lan = (urls: readonly string[]) => network(urls[0] ?? "", { type: "bridge" });
-      a = await HostProcess.start({ node: "host-a", urls: members.urls, network: lan(members.urls) });
-      const cut = proxies.map(({ url }) => url);
-      b = await HostProcess.start({ node: "host-b", urls: cut, network: lan(cut) });
+      hosts = await SharingHosts.start();
     });
-    after(async () => {
-      for (const host of [a, b]) await host?.remove();
-      for (const proxy of proxies ?? []) await proxy.close();
-      await members?.close();
-    });
-
-    async function add(host: HostProcess): Promise<void> {
-      const sandbox = host.container();
-      const address = await attached(host, sandbox);
-      const other = [...live.values()].find((each) => each.address === address);
-      assert.equal(other, undefined, `${address} is given twice`);
-      live.set(sandbox, { host, address });
-    }
-
-    async function remove(sandbox: Sandbox): Promise<void> {
-      const { host } = live.get(sandbox) ?? assert.fail();
-      live.delete(sandbox); // whoever gets it from here on gets it rightly
-      await host.runtime.detach(sandbox);
-    }
-
-    async function onlyLiveOnesAreHeld(): Promise<void> {
-      const expected = [...live.values()].map(({ address }) => address).toSorted();
-      await eventually("what is held is what containers have", async () => {
-        const held = await listed(members.urls, "reservations");
-        return JSON.stringify(held.toSorted()) === JSON.stringify(expected) || undefined;
-      });
-      await nothingWrong(members.urls);
-    }
-
-    async function killInTheMiddle(adding: Promise<unknown>): Promise<void> {
-      await adding;
-      await a.kill9();
-      const own = [...live].filter(([, { host }]) => host === a).map(([sandbox]) => sandbox);
-      for (const sandbox of own.slice(0, 2)) await remove(sandbox); // spooled
-      await a.up();
-    }
-
-    async function churn(): Promise<void> {
-      const [gone, kept] = [[...live.keys()].slice(0, 4), [...live].slice(4)];
-      await Promise.all(gone.map((sandbox) => remove(sandbox)));
-      for (const [sandbox, { host, address }] of kept) {
-        assert.equal(await attached(host, sandbox), address, "an ADD that is repeated");
-      }
-    }
-
-    it("give no address twice and lose none while members die one after another, a host is killed, and etcd is compacted", async () => {
-      for (const [round, member] of [...members.all, ...members.all].entries()) {
-        const adding = Promise.all([a, b, a, b, a, b].map((host) => add(host)));
-        await member.daemon.stop("SIGKILL");
-        if (round === 2) await killInTheMiddle(adding);
-        await adding;
-        member.daemon.start();
-        await members.ready();
-        if (round === 4) await compact(members);
-        await churn();
-      }
-      await onlyLiveOnesAreHeld();
-    });
+    after(() => hosts?.close());
 
     it("keep DEL and CHECK while they are cut off, refuse what they cannot prove in words, and make up for it", async () => {
-      while ([...live.values()].filter(({ host }) => host === b).length < 2) await add(b);
+      const { b, live, proxies } = hosts;
+      while ([...live.values()].filter(({ host }) => host === b).length < 2) await hosts.add(b);
       const [stays, goes] = [...live].filter(([, { host }]) => host === b).map(([sandbox]) => sandbox);
       if (stays === undefined || goes === undefined) assert.fail();
       for (const proxy of proxies) proxy.loses = "requests";
@@ -228,16 +118,17 @@ if (havePartsOrSkip(["etcd"])) {
       const { address } = live.get(stays) ?? assert.fail();
       assert.equal(await attached(b, stays), address);
       assert.deepEqual(await b.runtime.check(stays, { network: await prevOf(stays, address) }), DONE);
-      await remove(goes);
+      await hosts.remove(goes);
       assert.equal(failureOf(await b.runtime.check(goes)).code, 151);
       for (const proxy of proxies) proxy.cut();
-      await onlyLiveOnesAreHeld();
+      await hosts.onlyLiveOnesAreHeld();
     });
 
     it("let a person fence a host that is gone, and no other; when it returns it waits for its containers to end", async () => {
+      const { a, b, live, members } = hosts;
       const alive = await berthctl(members.urls, "fence", "host-a", "--yes");
       assert.match(alive.stderr, /host host-a is alive: it has written to etcd while it was watched/);
-      while ([...live.values()].filter(({ host }) => host === b).length < 2) await add(b);
+      while ([...live.values()].filter(({ host }) => host === b).length < 2) await hosts.add(b);
       await b.kill9();
       const lost = [...live].filter(([, { host }]) => host === b);
       const said = await berthctl(members.urls, "fence", "host-b");
@@ -245,8 +136,8 @@ if (havePartsOrSkip(["etcd"])) {
       const done = await berthctl(members.urls, "fence", "host-b", "--yes");
       assert.equal(done.rc, 0, done.stderr);
       for (const [sandbox] of lost) live.delete(sandbox);
-      await onlyLiveOnesAreHeld();
-      while (live.size < SIZE) await add(a);
+      await hosts.onlyLiveOnesAreHeld();
+      while (live.size < SIZE) await hosts.add(a);
       await b.up();
       const late = b.container();
       const { msg } = failureOf(await b.runtime.add(late));
@@ -259,12 +150,14 @@ if (havePartsOrSkip(["etcd"])) {
         const { code } = failureOf(await b.runtime.add(late));
         return code === 107 || undefined; // there is no address left, and that is all
       });
-      await onlyLiveOnesAreHeld();
+      await hosts.onlyLiveOnesAreHeld();
     });
 
     it("give nothing from the moment on in which they are fenced, though they have not heard of it", async () => {
-      for (const sandbox of [...live.keys()].slice(0, 4)) await remove(sandbox);
-      await add(b);
+      const { b, live, members, proxies } = hosts;
+      for (const sandbox of [...live.keys()].slice(0, 4)) await hosts.remove(sandbox);
+      await hosts.onlyLiveOnesAreHeld(); // without a free address there is another reason to be refused
+      await hosts.add(b);
       for (const proxy of proxies) proxy.loses = "requests";
       const handle = openHandle({ endpoints: members.urls });
       const registry = new HostRegistry(handle.client);
@@ -279,7 +172,7 @@ if (havePartsOrSkip(["etcd"])) {
         return /can be proven free/.test(msg) ? undefined : msg;
       });
       assert.match(words, /^host host-b was fenced at/);
-      for (const [sandbox, { host }] of live) if (host === b) await remove(sandbox);
+      for (const [sandbox, { host }] of live) if (host === b) await hosts.remove(sandbox);
       await eventually(
         "it serves again",
         async () => (await b.runtime.add(b.container())).kind === "succeeded" || undefined,

@@ -135,8 +135,8 @@ export const GROUPS: readonly Group[] = [
     // as long as there is time for
     name: "api-load",
     files: [
-      "test/etcd/chaos.etcd-test.ts",
-      "test/api/{allocators,blocks-crowds,blocks-sizes,blocks-versions,certificates-rotation,counts,isolation,isolation-forged,rolling-replicas,rolling-upgrade,store,strangers}.api-test.ts",
+      "test/etcd/{chaos,members-die}.etcd-test.ts",
+      "test/api/{allocators,blocks-crowds,blocks-sizes,blocks-versions,certificates-rotation,counts,isolation,isolation-forged,rolling-admission,rolling-replicas,rolling-upgrade,store,strangers,workloads-crowds}.api-test.ts",
     ],
     // six seconds, and what matters most of all: on a slow machine there is not the time for all
     first: ["test/etcd/chaos.etcd-test.ts"],
