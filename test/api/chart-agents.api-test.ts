@@ -8,14 +8,12 @@ import type { KubeItem } from "../../kube/api/resource.ts";
 import type { Manifest } from "./accounts.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { get } from "./chart-cluster.ts";
-import { CHART, mustHelm, type Values } from "./chart-release.ts";
+import { CHART, mustHelm, UNCHECKED, type Values } from "./chart-release.ts";
 import type { ControlPlane } from "./plane.ts";
 import { openUndefinedPlane } from "./shared-plane.ts";
 
 const RELEASE = ["berth", "--namespace", "berth-system"] as const;
 const AGENTS = "berth-system-agents";
-/** What is right by OpenAPI is for chart-admitted.api-test.ts: it costs helm and the API server most of an installation. */
-const UNCHECKED = "--disable-openapi-validation";
 const ACCOUNT = /system:serviceaccount:([a-z-]+):berth-agent/g;
 
 /** The chart as it was up to 0.1: with agents beside the webhook if nothing was said. */

@@ -26,7 +26,10 @@ const NAMESPACE = "berth-system";
 const KINDS = ["mutating", "validating"] as const;
 const SOON_MS = 60_000;
 
-/** A control plane that reaches a webhook behind a Service by the address of its endpoint. */
+/**
+ * A control plane that reaches a webhook behind a Service by the address of its endpoint. None of those that are shared: one
+ * that does knows no Services of the type ExternalName, which other tests have.
+ */
 export async function startChartPlane(): Promise<ControlPlane> {
   return await startControlPlane({ apiServerFlags: ["--enable-aggregator-routing=true"] });
 }

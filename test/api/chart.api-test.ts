@@ -12,10 +12,10 @@ import { run } from "../support/process.ts";
 import { parseYaml } from "../support/yaml.ts";
 import { havePartsOrSkip, partOf } from "./binaries.ts";
 import { caBundles, get, records, secretData, startChartPlane, WebhookPod } from "./chart-cluster.ts";
-import { CHART, helm, mustHelm } from "./chart-release.ts";
+import { CHART, helm, mustHelm, UNCHECKED } from "./chart-release.ts";
 import { definitions, makeNamespaces } from "./crds.ts";
 import { POOL_OBJECTS } from "./manifests.ts";
-import type { ControlPlane } from "./plane.ts";
+import { type ControlPlane, FIELDS_UNSEEN } from "./plane.ts";
 
 const RELEASE = ["berth", "--namespace", "berth-system"] as const;
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -80,7 +80,8 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
 
     /** What kubectl says to that object: nothing if it was made or changed. */
     async function apply(object: Json): Promise<string> {
-      return (await plane.kubectl(["apply", "-f", "-"], { stdin: JSON.stringify(object) })).stderr.trim();
+      const args = ["apply", FIELDS_UNSEEN, "-f", "-"];
+      return (await plane.kubectl(args, { stdin: JSON.stringify(object) })).stderr.trim();
     }
 
     function pinned(name: string, address: string, spec: Json = {}): Json {
@@ -125,7 +126,9 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("cannot be there twice", async () => {
-      const { rc, stderr } = await helm(["install", "other", CHART, "--namespace", "shop"], { plane });
+      const { rc, stderr } = await helm(["install", UNCHECKED, "other", CHART, "--namespace", "shop"], {
+        plane,
+      });
       assert.equal(rc, 1);
       assert.match(
         stderr,
@@ -138,7 +141,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
       assert.ok(JSON.stringify(secret).includes("ca.key"));
       await webhook().paused(async () => {
         const values = { webhook: { replicas: 3 } };
-        await mustHelm(["upgrade", ...RELEASE, nextChart(plane.folder)], { plane, values });
+        await mustHelm(["upgrade", UNCHECKED, ...RELEASE, nextChart(plane.folder)], { plane, values });
         assert.deepEqual(await secretData(plane), secret);
         assert.deepEqual(await caBundles(plane), [...trust, ""]);
         assert.deepEqual(await records(plane), known);
@@ -193,7 +196,7 @@ if (havePartsOrSkip(["helm", "etcd", "kube-apiserver", "kubectl"])) {
     });
 
     it("finds them when it is installed again", async () => {
-      await mustHelm(["install", ...RELEASE, CHART], { plane });
+      await mustHelm(["install", UNCHECKED, ...RELEASE, CHART], { plane });
       pods.push(await WebhookPod.start(plane, "berth-webhook-b"));
       assert.deepEqual(await records(plane), known);
       assert.match(await apply(pinned("thief", PIN)), /is held by shop\/licence/);
