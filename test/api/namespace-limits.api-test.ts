@@ -7,6 +7,7 @@ import { Client } from "../../kube/api/client.ts";
 import { CLAIMS, itemPath, POOLS, RESERVATIONS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject, workload } from "../support/objects.ts";
+import { runsOf } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { listItems } from "./list-items.ts";
 import { make } from "./replica-objects.ts";
@@ -15,7 +16,7 @@ import { WebhookCluster } from "./webhook-cluster.ts";
 
 const LIMIT = 2;
 const AT_ONCE = 40;
-const REPLICAS = 60;
+const REPLICAS = runsOf(60, 15);
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   describe("limits of a pool", () => {

@@ -7,6 +7,7 @@ import type { Connection } from "../../kube/api/connection.ts";
 import { CLAIMS, itemPath, NAMESPACES, POOLS, RESERVATIONS, type Resource } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject } from "../support/objects.ts";
+import { runsOf } from "../support/runs.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { QUOTAS } from "./cluster-resources.ts";
 import { makeNamespaces } from "./crds.ts";
@@ -17,9 +18,10 @@ import { createPod, forgedWords, type RunningWebhook, runWebhook } from "./runni
 import { openControlPlane } from "./shared-plane.ts";
 
 const ASKS = { annotations: { "berth.dev/pools": "small" } };
-/** Addresses of pool `small`: a /24 without its network, its broadcast address and its gateway. */
-const SIZE = 253;
-const REVIEWS = 300;
+/** Addresses of pool `small`: a /27 without its network, its broadcast address and its gateway. */
+const SIZE = 29;
+/** More than there are addresses. */
+const REVIEWS = runsOf(300, 40);
 const AT_ONCE = 20;
 const COUNTED = "count/ipclaims.berth.dev";
 
@@ -35,7 +37,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       running = await runWebhook(plane);
       await makeNamespaces(admin, ["shop", "bank", "full", "going"]);
       // one that is given back is not free again before the test is over
-      const spec = { ranges: [{ cidr: "10.70.0.0/24", gateway: "10.70.0.1" }], cooldown: "1h" };
+      const spec = { ranges: [{ cidr: "10.70.0.0/27", gateway: "10.70.0.1" }], cooldown: "1h" };
       assert.ok(await new Client(admin, POOLS).create({ name: "small" }, poolObject("small", spec)));
       await eventually("the webhook knows the pool", async () =>
         (await made(pod("first", ASKS))) === "" ? true : undefined,

@@ -12,13 +12,15 @@ import { createClock } from "../../system/clock.ts";
 import { createRandom } from "../../system/random.ts";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
+import { runsOf } from "../support/runs.ts";
 import { addressesIn, failureOf, type NetworkConfig } from "../support/runtime.ts";
 import { openHandle } from "./handles.ts";
 import { berthctl, HostProcess } from "./host-process.ts";
 import { callsOf, type Members, startMembers } from "./members.ts";
 
 const MB = 1_000_000;
-const LONG_KEYS = 120;
+/** Of a MB each, half of them of one kind: more than an answer has room for. */
+const LONG_KEYS = runsOf(120, 48);
 
 if (havePartsOrSkip(["etcd"])) {
   const lan = (etcdURL: string | undefined): NetworkConfig => ({
