@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before } from "node:test";
 import { buildPlugin } from "../cni/plugin.ts";
+import type { Env } from "../support/process.ts";
 import { accountConfig, installAccounts, installPolicies } from "./accounts.ts";
 import { AgentCluster, NAMESPACE } from "./agent-cluster.ts";
 import { ApiGate } from "./agent-gate.ts";
@@ -20,6 +21,8 @@ interface Running<Plane> {
 export class AgentSuite<Plane extends ControlPlane> {
   #running: Running<Plane> | undefined;
   #nodes: AgentNode[] = [];
+  /** Those that stay for all tests of the file. */
+  readonly #kept = new Map<string, AgentNode>(); // name -> node
 
   constructor(open: () => Promise<Plane>) {
     before(async () => {
@@ -38,6 +41,7 @@ export class AgentSuite<Plane extends ControlPlane> {
       this.#nodes = [];
     });
     after(async () => {
+      for (const node of this.#kept.values()) await node.remove();
       await this.#running?.gate.close();
       await this.#running?.plane.close();
     });
@@ -66,6 +70,20 @@ export class AgentSuite<Plane extends ControlPlane> {
   /** A node whose agent has loaded its claims. */
   async startNode(name: string, kubeConfig?: TokenConfig): Promise<AgentNode> {
     const node = await this.makeNode(name, kubeConfig);
+    await node.start();
+    return node;
+  }
+
+  /**
+   * One that stays for the tests after this one: an agent takes most of a second of a processor to start. Whoever has it leaves
+   * it as it was, and its sandboxes have names of their own.
+   */
+  async keptNode(name: string, more: Env = {}): Promise<AgentNode> {
+    const kept = this.#kept.get(name);
+    if (kept !== undefined) return kept;
+    const node = await AgentNode.make(name, await accountConfig(this.plane, "berth-agent", name));
+    this.#kept.set(name, node);
+    node.more = more;
     await node.start();
     return node;
   }

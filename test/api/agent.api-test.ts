@@ -14,6 +14,8 @@ import { openControlPlane } from "./shared-plane.ts";
 
 const CLAIM_OR_POD = /^(GET|PATCH|POST|PUT|DELETE) .*\/(ipclaims|pods|ipreservations)\//;
 const RANGES = { subnet: "10.9.0.0/24" };
+/** The node of those that neither end its agent nor count its calls. */
+const KEPT = "kept";
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   const suite = new AgentSuite(openControlPlane);
@@ -43,12 +45,12 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("waits for the binding", async () => {
-      const node = await suite.startNode("node-b");
+      const node = await suite.keptNode(KEPT);
       const cidr = await suite.cluster.claim("late-0");
-      const pod = await suite.cluster.pod("late-0", "node-b", { "berth.dev/claim": "late-0" });
-      const adding = node.runtime.add(sandbox(pod, "c1"));
+      const pod = await suite.cluster.pod("late-0", KEPT, { "berth.dev/claim": "late-0" });
+      const adding = node.runtime.add(sandbox(pod, "late"));
       await pause(300);
-      await suite.cluster.bind(pod, "node-b");
+      await suite.cluster.bind(pod, KEPT);
       assert.deepEqual(await adding, [cidr]);
     });
 
@@ -70,40 +72,41 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("does not wait for ever, nor for a pod that was never admitted", async () => {
-      const node = await suite.startNode("node-c");
-      node.runtime.ipam = RANGES;
+      const node = await suite.keptNode(KEPT);
       await suite.cluster.claim("never-0");
-      const never = await suite.cluster.pod("never-0", "node-c", { "berth.dev/claim": "never-0" });
-      const stray = await suite.cluster.pod("stray-0", "node-c", { "berth.dev/ips": "10.20.0.9" });
+      const never = await suite.cluster.pod("never-0", KEPT, { "berth.dev/claim": "never-0" });
+      const stray = await suite.cluster.pod("stray-0", KEPT, { "berth.dev/ips": "10.20.0.9" });
       const unknown = { name: "unknown-0", uid: "u-1" };
       assert.deepEqual(
         await Promise.all(
-          [never, stray, unknown].map((pod) => node.runtime.refused("ADD", sandbox(pod, pod.name))),
+          [never, stray, unknown].map((pod) =>
+            node.runtime.refused("ADD", sandbox(pod, pod.name, { ipam: RANGES })),
+          ),
         ),
         [
-          "11 claim shop/never-0 is not bound to pod shop/never-0 on node node-c in 5 s; the events of the pod say why, unless no Berth webhook runs; try again",
+          "11 claim shop/never-0 is not bound to pod shop/never-0 on node kept in 5 s; the events of the pod say why, unless no Berth webhook runs; try again",
           "116 pod shop/stray-0 asks for a fixed address and has no claim: its claim was given back, or it did not pass the Berth webhook; delete it and create it again",
-          "11 pod shop/unknown-0 is not known on node node-c: the API server has not told of it in 5 s; try again",
+          "11 pod shop/unknown-0 is not known on node kept: the API server has not told of it in 5 s; try again",
         ],
       );
     });
 
     it("leaves a pod that asks for nothing to the ranges of the configuration, at once", async () => {
-      const node = await suite.startNode("node-d");
-      const pod = await suite.cluster.pod("plain-0", "node-d");
+      const node = await suite.keptNode(KEPT);
+      const pod = await suite.cluster.pod("plain-0", KEPT);
       // who waits for a binding takes 5 s each time, and who does not no longer than the machine
       let tries = 0;
       await eventually("it is served before it could have waited for a binding", async () => {
         const began = performance.now();
-        const given = await node.runtime.add(sandbox(pod, `c${++tries}`, { ipam: RANGES }));
+        const given = await node.runtime.add(sandbox(pod, `plain-${++tries}`, { ipam: RANGES }));
         assert.deepEqual(given, [`10.9.0.${1 + tries}/24`]);
         return performance.now() - began < 4_900 || undefined;
       });
     });
 
     it("does not let a claim go between two sandboxes of a pod", async () => {
-      const node = await suite.startNode("node-e");
-      const pod = await suite.cluster.boundPod("again-0", "node-e");
+      const node = await suite.keptNode(KEPT);
+      const pod = await suite.cluster.boundPod("again-0", KEPT);
       await node.runtime.add(sandbox(pod, "s1"));
       await suite.cluster.untilStatus("again-0", "Attached s1");
       await node.runtime.del(sandbox(pod, "s1"));
@@ -114,52 +117,52 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("lets it go once pod and sandbox are gone, and another node may have it", async () => {
-      const node = await suite.startNode("node-f");
-      const pod = await suite.cluster.boundPod("moves-0", "node-f");
-      await node.runtime.add(sandbox(pod, "c1"));
+      const node = await suite.keptNode(KEPT);
+      const pod = await suite.cluster.boundPod("moves-0", KEPT);
+      await node.runtime.add(sandbox(pod, "moves"));
       await suite.cluster.forget(pod);
       const next = await suite.cluster.pod("moves-0", "node-g");
       await pause(700);
       const refused = await suite.cluster.bind(next, "node-g");
       assert.ok(isRefusal(refused) && refused.code === "CLAIM_BUSY", "its sandbox lives");
-      await node.runtime.del(sandbox(pod, "c1"));
-      await suite.cluster.untilStatus("moves-0", "Detached c1");
+      await node.runtime.del(sandbox(pod, "moves"));
+      await suite.cluster.untilStatus("moves-0", "Detached moves");
       assert.ok(!isRefusal(await suite.cluster.bind(next, "node-g")));
       const there = await suite.startNode("node-g");
       assert.deepEqual(await there.runtime.add(sandbox(next, "c2")), [pod.cidr]);
       await suite.cluster.untilStatus("moves-0", "Attached c2");
-      await node.runtime.del(sandbox(pod, "c1"));
+      await node.runtime.del(sandbox(pod, "moves"));
       await pause(500);
       assert.equal(await suite.cluster.status("moves-0"), "Attached c2");
     });
 
     it("lets claims go of pods that ended, and of pods that never had a sandbox", async () => {
-      const node = await suite.startNode("node-h");
-      const done = await suite.cluster.boundPod("done-0", "node-h");
-      await node.runtime.add(sandbox(done, "c1"));
+      const node = await suite.keptNode(KEPT);
+      const done = await suite.cluster.boundPod("done-0", KEPT);
+      await node.runtime.add(sandbox(done, "done"));
       await suite.cluster.finish(done, "Succeeded");
-      await node.runtime.del(sandbox(done, "c1"));
-      const idle = await suite.cluster.boundPod("idle-0", "node-h");
+      await node.runtime.del(sandbox(done, "done"));
+      const idle = await suite.cluster.boundPod("idle-0", KEPT);
       await suite.cluster.forget(idle);
-      await suite.cluster.untilStatus("done-0", "Detached c1");
+      await suite.cluster.untilStatus("done-0", "Detached done");
       await suite.cluster.untilStatus("idle-0", "Detached");
     });
 
     it("hands the claim on to the next pod of its name, once the network namespace of the first is gone", async () => {
-      const node = await suite.startNode("node-i");
-      const pod = await suite.cluster.boundPod("next-0", "node-i");
-      const netns = join(node.folder, "netns-c1");
+      const node = await suite.keptNode(KEPT);
+      const pod = await suite.cluster.boundPod("next-0", KEPT);
+      const netns = join(node.folder, "netns-next");
       await writeFile(netns, "");
-      await node.runtime.add(sandbox(pod, "c1", { netns }));
+      await node.runtime.add(sandbox(pod, "next-a", { netns }));
       await rm(netns);
       await suite.cluster.forget(pod);
-      const next = await suite.cluster.pod("next-0", "node-i", { "berth.dev/claim": "next-0" });
-      assert.ok(!isRefusal(await suite.cluster.bind(next, "node-i")));
-      assert.deepEqual(await node.runtime.add(sandbox(next, "c2")), [pod.cidr]);
-      await node.runtime.del(sandbox(pod, "c1", { netns }));
-      await suite.cluster.untilStatus("next-0", "Attached c2");
+      const next = await suite.cluster.pod("next-0", KEPT, { "berth.dev/claim": "next-0" });
+      assert.ok(!isRefusal(await suite.cluster.bind(next, KEPT)));
+      assert.deepEqual(await node.runtime.add(sandbox(next, "next-b")), [pod.cidr]);
+      await node.runtime.del(sandbox(pod, "next-a", { netns }));
+      await suite.cluster.untilStatus("next-0", "Attached next-b");
       assert.match(
-        await node.runtime.refused("ADD", sandbox(pod, "c3")),
+        await node.runtime.refused("ADD", sandbox(pod, "next-c")),
         /^11 the pod shop\/next-0 that this sandbox is for is deleted, and another one has its name/,
       );
     });

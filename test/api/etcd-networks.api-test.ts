@@ -49,15 +49,19 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       rmSync(secret.folder, { recursive: true, force: true });
     });
 
+    const more = { BERTH_ETCD_CERTIFICATES: secret.folder };
+
     async function nodeWith(name: string): Promise<AgentNode> {
       const node = await suite.makeNode(name);
-      node.more = { BERTH_ETCD_CERTIFICATES: secret.folder };
+      node.more = more;
       await node.start();
       return node;
     }
 
-    const ipam = (more: object = {}) => ({
-      etcdConfig: { ...etcd.config(secret.folder), ...more },
+    const kept = async () => await suite.keptNode("node-e", more);
+
+    const ipam = (other: object = {}) => ({
+      etcdConfig: { ...etcd.config(secret.folder), ...other },
       ...RANGE,
     });
     const onLan = (pod: TestPod, cid: string, said: Said = {}): Said =>
@@ -110,7 +114,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("serve the second interface of a pod that has a claim for its first, and never the first", async () => {
-      const node = await nodeWith("node-e");
+      const node = await kept();
       const pod = await suite.cluster.boundPod("both-0", "node-e");
       assert.match(
         await node.runtime.refused("ADD", onLan(pod, "both-0")),
@@ -122,9 +126,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("name no etcd that does not prove itself, and no file but those of the Secret", async () => {
-      const node = await nodeWith("node-f");
-      const pod = await suite.cluster.pod("sly-0", "node-f");
-      const refused = (more: object) => node.runtime.refused("ADD", onLan(pod, "c1", { ipam: ipam(more) }));
+      const node = await kept();
+      const pod = await suite.cluster.pod("sly-0", "node-e");
+      const refused = (other: object) =>
+        node.runtime.refused("ADD", onLan(pod, "sly", { ipam: ipam(other) }));
       assert.match(
         await refused({ etcdURL: "http://10.0.0.1:2379" }),
         /^100 ipam\.etcdConfig\.etcdURL: http:\/\/10\.0\.0\.1:2379 is not https/,
@@ -141,8 +146,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
 
     it("go on with the certificates that the Secret is changed to", async () => {
-      const node = await nodeWith("node-g");
-      const pod = await suite.cluster.pod("late-0", "node-g");
+      const node = await kept();
+      const pod = await suite.cluster.pod("late-0", "node-e");
       await node.runtime.add(onLan(pod, "late-0"));
       await etcd.issue("etcd.pem", "etcd-key.pem");
       secret.write(etcd.folder);
@@ -151,7 +156,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         () => node.log.includes("certificates for etcd have changed") || undefined,
       );
       await node.runtime.del(onLan(pod, "late-0"));
-      const next = await suite.cluster.pod("later-0", "node-g");
+      const next = await suite.cluster.pod("later-0", "node-e");
       assert.equal((await node.runtime.add(onLan(next, "later-0"))).length, 1);
     });
   });
