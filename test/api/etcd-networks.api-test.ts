@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Said } from "../cni/caller.ts";
-import { berthctl, listed } from "../etcd/host-process.ts";
+import { taken } from "../etcd/handles.ts";
+import { berthctl } from "../etcd/host-process.ts";
 import { TlsEtcd } from "../etcd/tls-etcd.ts";
 import { eventually } from "../support/eventually.ts";
 import { sandbox, type TestPod } from "./agent-cluster.ts";
@@ -66,7 +67,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     });
     const onLan = (pod: TestPod, cid: string, said: Said = {}): Said =>
       sandbox(pod, cid, { ipam: ipam(), conf: { name: "lan" }, ...said });
-    const held = async () => (await listed(etcd.urls, "reservations", etcd.flags)).toSorted();
+    const held = () => taken(etcd.access);
 
     it("are refused in words where the chart names no Secret, and where it is not there yet", async () => {
       const bare = await suite.startNode("node-a");

@@ -2,10 +2,13 @@
 // What `kubectl` says of workloads whose pods would not get what they ask for: a real API server, the chart's webhooks.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { Client } from "../../kube/api/client.ts";
+import { CLAIMS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Json, pod, poolObject, workload } from "../support/objects.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { kubectlOn } from "./kubectl-calls.ts";
+import { listItems } from "./list-items.ts";
 import { POOL_OBJECTS, statefulSet } from "./manifests.ts";
 import { WebhookCluster } from "./webhook-cluster.ts";
 
@@ -44,6 +47,11 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     after(() => cluster?.close());
 
     const { kubectl, apply } = kubectlOn(() => cluster.plane);
+
+    async function claims(): Promise<readonly string[]> {
+      const items = await listItems(new Client(cluster.admin, CLAIMS), { namespace: "shop" });
+      return items.map(({ metadata }) => metadata.name);
+    }
 
     for (const kind of Object.keys(KINDS)) {
       it(`says of a ${kind} which pools do not serve it, and refuses what none ever will`, async () => {
@@ -156,8 +164,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       const list = { "berth.dev/ips": "10.20.0.80-10.20.0.82" };
       assert.equal(await apply(statefulSet("mysql", 3, list)), "");
       await eventually("the ordinals are reserved", async () => {
-        const { stdout } = await kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
-        return stdout.split("\n").filter((name) => name.includes("/mysql-")).length === 3 ? true : undefined;
+        return (await claims()).filter((name) => name.startsWith("mysql-")).length === 3 || undefined;
       });
       const kept = (n: number) =>
         `Warning: mysql-${n} keeps 10.20.0.8${n} for 720h after its pod is gone; to give it back then: berthctl release shop/mysql-${n}`;
@@ -181,8 +188,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
     it("hears what is kept when its template asks for no address any more", async () => {
       assert.equal(await apply(statefulSet("gone", 1, { "berth.dev/ips": "10.20.0.95" })), "");
       await eventually("the ordinal is reserved", async () => {
-        const { stdout } = await kubectl(["get", "ipclaims", "-n", "shop", "-o", "name"]);
-        return stdout.includes("/gone-0") ? true : undefined;
+        return (await claims()).includes("gone-0") || undefined;
       });
       assert.equal(
         await apply(statefulSet("gone", 1, {})),

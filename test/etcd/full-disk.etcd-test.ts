@@ -5,7 +5,8 @@ import { after, before, describe, it } from "node:test";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesIn, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
-import { berthctl, HostProcess, listed } from "./host-process.ts";
+import { taken } from "./handles.ts";
+import { berthctl, HostProcess } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -50,8 +51,8 @@ if (havePartsOrSkip(["etcd"])) {
     async function agree(): Promise<void> {
       const expected = [...live.values()].map(({ address }) => address.split("/")[0] ?? "").toSorted();
       await eventually("what is held is what containers have", async () => {
-        const held = await listed(members.urls, "reservations");
-        return JSON.stringify(held.toSorted()) === JSON.stringify(expected) || undefined;
+        const held = await taken({ endpoints: members.urls });
+        return JSON.stringify(held) === JSON.stringify(expected) || undefined;
       });
       await eventually("records agree", async () => {
         const { rc, stdout } = await berthctl(members.urls, "check");

@@ -7,14 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { noopLogger } from "../../allocator/base/ports.ts";
-import { listed } from "../../allocator/store/contract/subject.ts";
 import { type EtcdHost, startEtcdHost } from "../../cli/embedded/etcd-host.ts";
 import { createRandom } from "../../system/random.ts";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { ForwardClock } from "../api/forward-clock.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesIn, failureOf, type NetworkConfig, Runtime, sandboxOf } from "../support/runtime.ts";
-import { openHandle } from "./handles.ts";
+import { taken } from "./handles.ts";
 import { berthctl, HostProcess } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 import { OneWayProxy } from "./one-way-proxy.ts";
@@ -22,15 +21,7 @@ import { TlsEtcd } from "./tls-etcd.ts";
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 
-/** Which addresses are taken, by etcd. */
-async function held({ urls }: Members): Promise<readonly string[]> {
-  const { store, close } = openHandle({ endpoints: urls });
-  try {
-    return (await listed(store, "reservation")).map(({ key }) => key).toSorted();
-  } finally {
-    await close();
-  }
-}
+const held = ({ urls }: Members) => taken({ endpoints: urls });
 
 function lan(etcdURL: string | undefined): NetworkConfig {
   const range = { subnet: "10.10.20.0/24", rangeStart: "10.10.20.50", rangeEnd: "10.10.20.70" };

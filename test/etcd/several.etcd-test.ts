@@ -8,6 +8,7 @@ import { after, before, describe, it } from "node:test";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { addressesIn, failureOf, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
+import { taken } from "./handles.ts";
 import { berthctl, HostProcess, listed } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 import { TlsEtcd } from "./tls-etcd.ts";
@@ -63,7 +64,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.deepEqual(await yard("yard").attach(far, asked), ["10.10.20.60/24"]);
       assert.deepEqual(await listed(own.urls, "pools"), ["lan"]);
       assert.deepEqual(await inOther("pools"), ["yard"]);
-      assert.deepEqual(await inOther("reservations"), ["10.10.20.60"]);
+      assert.deepEqual(await taken(other.access), ["10.10.20.60"]);
       kept.set("yard", far);
       await host.runtime.detach(near);
     });
@@ -83,7 +84,7 @@ if (havePartsOrSkip(["etcd"])) {
       assert.equal(addressesIn(await yard("yard", files).add(next)).length, 1);
       kept.set("next", next);
       assert.equal(etcds(), 1);
-      await other.issue("etcd.pem", "etcd-key.pem"); // for berthctl
+      await other.issue("etcd.pem", "etcd-key.pem"); // for whoever looks
     });
 
     it("finds them again after kill -9, for a DEL that brings no etcd of its own", async () => {
@@ -93,9 +94,9 @@ if (havePartsOrSkip(["etcd"])) {
       const bare = host.runtimeOf({ ...network("yard", "http://127.0.0.1:1") });
       await bare.detach(far);
       await eventually("its address is given back", async () =>
-        (await inOther("reservations")).includes("10.10.20.60") ? undefined : true,
+        (await taken(other.access)).includes("10.10.20.60") ? undefined : true,
       );
-      assert.equal((await inOther("reservations")).length, 1);
+      assert.equal((await taken(other.access)).length, 1);
     });
 
     it("gives back by GC what a runtime does not name", async () => {
@@ -103,7 +104,7 @@ if (havePartsOrSkip(["etcd"])) {
       await yard("yard").attach(gone);
       await yard("yard").collect([kept.get("next") ?? assert.fail()]);
       await eventually("one address is left", async () =>
-        (await inOther("reservations")).length === 1 ? true : undefined,
+        (await taken(other.access)).length === 1 ? true : undefined,
       );
     });
 
@@ -132,7 +133,7 @@ if (havePartsOrSkip(["etcd"])) {
     it("leaves one that it has nothing in any more, at the next start", async () => {
       await host.runtimeOf(network("yard", other.urls[0] ?? "")).detach(kept.get("next") ?? assert.fail());
       await eventually("nothing is held there", async () =>
-        (await inOther("reservations")).length === 0 ? true : undefined,
+        (await taken(other.access)).length === 0 ? true : undefined,
       );
       const { rc, stdout } = await berthctl(other.urls, ...other.flags, "check");
       assert.equal(rc, 0, stdout);

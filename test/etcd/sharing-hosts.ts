@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { addressesIn, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
-import { berthctl, HostProcess, listed } from "./host-process.ts";
+import { taken } from "./handles.ts";
+import { berthctl, HostProcess } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 import { OneWayProxy } from "./one-way-proxy.ts";
 
@@ -102,8 +103,8 @@ export class SharingHosts {
   async onlyLiveOnesAreHeld(): Promise<void> {
     const expected = [...this.live.values()].map(({ address }) => address).toSorted();
     await eventually("what is held is what containers have", async () => {
-      const held = await listed(this.members.urls, "reservations");
-      return JSON.stringify(held.toSorted()) === JSON.stringify(expected) || undefined;
+      const held = await taken({ endpoints: this.members.urls });
+      return JSON.stringify(held) === JSON.stringify(expected) || undefined;
     });
     await nothingWrong(this.members.urls);
   }

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { createClock } from "../../system/clock.ts";
 import type { CertificatePair } from "../../system/pem/pair.ts";
 import { issueAuthority, issueClient, issueServingCertificate } from "../../webhook/certificates/issue.ts";
@@ -40,6 +41,16 @@ export class TlsEtcd {
     return Object.entries(files).flatMap(([flag, name]) => [`--etcd-${flag}`, this.file(name)]);
   }
 
+  /** What a client needs for it. */
+  get access(): EtcdAccess {
+    const [caFile, certFile, keyFile] = [
+      this.file("etcd-ca.pem"),
+      this.file("etcd.pem"),
+      this.file("etcd-key.pem"),
+    ];
+    return { endpoints: this.urls, caFile, certFile, keyFile };
+  }
+
   /** `etcdConfig` with the certificates of a folder that has them all. */
   config(folder: string = this.folder): Readonly<Record<string, string>> {
     return {
@@ -65,9 +76,6 @@ export class TlsEtcd {
   async #serve(): Promise<void> {
     const names = { dnsNames: ["localhost"], addresses: ["127.0.0.1"] };
     const server = await issueServingCertificate(this.#ca, names, createClock());
-    const [caFile, certFile, keyFile] = ["etcd-ca.pem", "etcd.pem", "etcd-key.pem"].map((name) =>
-      this.file(name),
-    );
     writeFileSync(this.file("etcd-ca.pem"), this.#ca.cert);
     writeFileSync(this.file("server.pem"), server.cert);
     writeFileSync(this.file("server-key.pem"), server.key);
@@ -78,13 +86,7 @@ export class TlsEtcd {
       ca: this.file("etcd-ca.pem"),
     };
     this.#members = await startMembers({ count: 1, tls });
-    const access = {
-      endpoints: this.urls,
-      ...(caFile && { caFile }),
-      ...(certFile && { certFile }),
-      ...(keyFile && { keyFile }),
-    };
-    const probe = openHandle(access);
+    const probe = openHandle(this.access);
     const asked = () =>
       probe.store.get("pool", "db").then(
         () => true,
