@@ -69,6 +69,8 @@ export class Connections {
   /** Those that have not begun, of a server that makes any. */
   readonly #handshakes: Handshakes | undefined;
   #draining = false;
+  /** What came before the drain was read: a connection that looks idle from here on is. */
+  #hasRead = false;
 
   constructor(server: Server, limits: ConnectionLimits = CONNECTION_LIMITS) {
     this.#server = server;
@@ -112,7 +114,7 @@ export class Connections {
       this.#answers.delete(response);
       if (connection?.answers.delete(response) === true) this.#use(connection);
       // an answer whose headers were out before the drain began leaves its connection open
-      if (this.#draining) this.#server.closeIdleConnections();
+      if (this.#hasRead) this.#server.closeIdleConnections();
     });
   }
 
@@ -123,6 +125,7 @@ export class Connections {
   async drain(clock: Clock, drainMs: number, log: Logger): Promise<void> {
     this.#draining = true;
     for (let n = 0; n < TURNS; n++) await turn();
+    this.#hasRead = true;
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
     });

@@ -97,6 +97,29 @@ describe("TLS server: close", () => {
     assert.deepEqual(warned, []);
   });
 
+  it("answers that, too, where another answer goes out meanwhile", async () => {
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const server = await bench.serve({
+      app: (request, response) => {
+        if (request.url === "/last") response.once("finish", () => end(closeNow()));
+        response.end("ok");
+      },
+    });
+    const client = connect({ host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert });
+    await once(client, "secureConnect");
+    const chunks: Buffer[] = [];
+    client.on("data", (chunk: Buffer) => chunks.push(chunk));
+    client.write(REQUEST);
+    await once(client, "data");
+    /** That answer is written, and its end is told in this turn, before the request is read. */
+    const closeNow = async () => {
+      client.write(REQUEST);
+      await server.close();
+    };
+    await Promise.all([bench.get(server, { path: "/last" }), ended, once(client, "close")]);
+    assert.equal(Buffer.concat(chunks).toString().split("HTTP/1.1 200 OK").length - 1, 2);
+  });
+
   it("does not wait for idle connections", async () => {
     const server = await bench.serve({ clock: new ManualClock() });
     const agent = bench.keepAlive();
