@@ -10,6 +10,7 @@ import { deploymentPod, type Json, pod, statefulPod, workload } from "../../test
 import { openWorld } from "../../test/support/world.ts";
 import { loadCache } from "../backend/embedded-backend.ts";
 import { ManifestDryRun } from "./dry-run.ts";
+import { judgeBeside } from "./manifest-aside.ts";
 
 const [FIRST, LAST] = [addressOfMac("02:00:00:00:00:00"), addressOfMac("02:00:00:00:00:ff")];
 const POOLS = [
@@ -96,6 +97,23 @@ describe("explain -f, where a pod's networks say a MAC address", () => {
       "deployment/shop/web, slot 1: 10.20.0.8 fe80::ff:fe00:51",
       "deployment/shop/web, slot 2: nothing",
     ]);
+  });
+
+  it("counts those of a Deployment that its pods can have", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const view = await loadCache(world.realStore);
+    const spec = { strategy: { type: "Recreate" } };
+    const web = granted(readObject(workload("Deployment", "web", { ...saying("02:00:00:00:00:51"), spec })));
+    const rows = await new ManifestDryRun({ ...world.context, view }, world.objects).of(web);
+    const judged = (replicas: number) =>
+      judgeBeside({ view, place: "cluster", isThere: false, replicas }, web, rows);
+    assert.equal(isRefusal(judged(1)), false);
+    assert.deepEqual(
+      [judged(2)].flat().map((one) => (typeof one === "string" ? one : one.message)),
+      [
+        "the set has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
+      ],
+    );
   });
 
   it("refuses a Deployment each of whose entries has another one on one interface", async () => {

@@ -63,7 +63,8 @@ function judgeEntries(
   const entries = first?.request.entries;
   const isJudged = object.kind === "Deployment" && entries !== undefined && rows.length === entries.length;
   if (!isJudged || rows.some(({ outcome }) => isRefusal(outcome))) return [];
-  return checkRollout(object, replicas, entries.length);
+  const fit = rows.filter(({ outcome }) => isRefusal(outcome) || outcome.kind !== "nothing"); // others have an entry that no pod can have
+  return checkRollout(object, replicas, fit.length, entries.length);
 }
 
 function hasPods(object: KubeObject): boolean {

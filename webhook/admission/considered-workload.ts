@@ -2,11 +2,9 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { requestFor, slotRequests } from "../../allocator/demand/build-request.ts";
-import { withUnfit } from "../../allocator/demand/said-macs.ts";
 import { cappedTtl, notKept } from "../../allocator/demand/unkept-requests.ts";
-import { ownerOf, type Template, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import { ownerOf, type Template } from "../../allocator/demand/workload-allocation.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
-import { strangeMac } from "../../allocator/manifest/mac-annotations.ts";
 import { warningsOfUnreadOrdinals } from "../../allocator/manifest/reserved-ordinals.ts";
 import { requestsAddress } from "../../allocator/model/address-request.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
@@ -15,8 +13,9 @@ import type { AdmissionContext } from "./admission-context.ts";
 import { dryRunAllocations } from "./dry-run-allocations.ts";
 import { considerOrdinals } from "./ordinal-claims.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
-import { checkRollout, unheldEntries } from "./rollout.ts";
+import { unheldEntries } from "./rollout.ts";
 import { judgePools } from "./template-pools.ts";
+import { judgeNetworks, judgeSize } from "./unfit-entries.ts";
 import { isNewSize } from "./workload-change.ts";
 
 /** Warnings, or why not. */
@@ -48,10 +47,11 @@ async function considerPods(
   object: KubeObject,
   template: Template,
 ): Promise<string[] | Refusal> {
-  const strange = strangeMac(templateAnnotations(object), template.request.interfaces);
-  if (strange !== undefined) return strange;
+  const strange = judgeNetworks(request, object, template);
+  if (isRefusal(strange)) return strange;
   const considerThem = object.kind === "StatefulSet" ? considerOrdinals : considerSet;
-  return await considerThem(admission, request, object, template);
+  const warnings = await considerThem(admission, request, object, template);
+  return isRefusal(warnings) ? warnings : [...strange, ...warnings];
 }
 
 /** A set must be as long as the pods that live at once, or a rolling update waits for ever. */
@@ -72,12 +72,10 @@ async function considerSet(
     return [...unserved, ...notKept({ podIdentity, owner: identity, request: template.request })];
   }
   const plain = slotRequests(inputOf({ kind: "set", workload: identity.name, identity }), identity.name);
-  const unfit = withUnfit(templateAnnotations(object), plain).map((slot) => slot.unfit);
-  if (unfit[0] !== undefined && !unfit.includes(undefined)) return unfit[0];
   const slots = await withPoolsOfTemplate(admission, object, plain);
   const warnings = await dryRunAllocations(admission, object, slots, { includeResults: false });
   if (!Array.isArray(warnings)) return warnings.refusal;
-  const enough = checkRollout(object, workload.replicas, entries.length);
+  const enough = judgeSize(request, object, plain);
   if (isRefusal(enough)) return enough;
   const podIdentity = { kind: "set", workload: identity.name, identity } as const;
   const spare = isNewSize(request, object, workload.replicas)

@@ -134,9 +134,10 @@ describe("a list whose pods' networks say a MAC address", () => {
         { name: "wan", mac: "02:00:00:00:00:61" },
       ]),
     };
+    const spec = { strategy: { type: "Recreate" } };
     const ask = async (annotations: Readonly<Record<string, string>>) =>
       await validateWorkloads(world.admission)(
-        review(workload("Deployment", "web", { replicas: 1, annotations }), "CREATE"),
+        review(workload("Deployment", "web", { replicas: 1, annotations, spec }), "CREATE"),
         NEVER,
       );
     assert.match(deniedAs(await ask(crossed)), /another MAC address of net2 than berth\.dev\/mac/);
@@ -146,4 +147,57 @@ describe("a list whose pods' networks say a MAC address", () => {
     );
     assert.equal((await ask({ ...LIST, ...lan(OURS) })).allowed, true, "one of its entries is");
   });
+
+  it("is too short for a Deployment with more pods than entries that they can have", async () => {
+    await using world = await openWorld({ pools: POOLS });
+    const ask = async (replicas: number, type: string) => {
+      const web = { replicas, annotations: { ...LIST, ...lan(OURS) }, spec: { strategy: { type } } };
+      return await validateWorkloads(world.admission)(review(workload("Deployment", "web", web)), NEVER);
+    };
+    assert.equal(
+      deniedAs(await ask(2, "Recreate")),
+      "LIST_TOO_SHORT: the set has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
+    );
+    assert.match(
+      deniedAs(await ask(1, "RollingUpdate")),
+      /it would never end: take the MAC address out of the networks, or set maxSurge 0/,
+    );
+    assert.equal((await ask(1, "Recreate")).allowed, true);
+  });
+});
+
+describe("a workload that was let through although its networks say a MAC address", () => {
+  const LIST = {
+    "berth.dev/ips": "10.20.0.7-10.20.0.9@net1",
+    "berth.dev/mac": "02:00:00:00:00:50-02:00:00:00:00:52@net1",
+  };
+  const ONE = { ...LIST, ...lan("02:00:00:00:00:50") };
+  const NONE = { ...LIST, ...lan("06:00:00:00:00:50") };
+  const recreate = { strategy: { type: "Recreate" } };
+  const longer = { minReadySeconds: 5 };
+
+  for (const [kind, annotations, warned] of [
+    ["StatefulSet", ONE, /^it is refused as before: pod mysql-1: the pod's networks say another/],
+    ["StatefulSet", NONE, /^pods of this StatefulSet are refused as before: the pod's networks say/],
+    ["Deployment", ONE, /^pods of this Deployment are refused as before: the set has 1 entry \(of 3\)/],
+    ["Deployment", NONE, /^pods of this Deployment are refused as before: the pod's networks say/],
+  ] as const) {
+    it(`is told so when something else changes: a ${kind} with ${annotations[NETWORKS]}`, async () => {
+      await using world = await openWorld({ pools: POOLS });
+      const { embedded: _, ...cluster } = world.admission;
+      const of = (replicas: number, more: Json = {}) =>
+        workload(kind, "mysql", { replicas, annotations, spec: { ...recreate, ...more } });
+      for (const admission of [cluster, world.admission]) {
+        const change = async (is: Json, oldObject = of(2)) =>
+          await validateWorkloads(admission)(review(is, "UPDATE", { oldObject }), NEVER);
+        const { allowed, warnings = [], status } = await change(of(2, longer));
+        assert.equal(allowed, true, status?.message);
+        assert.equal(warnings.filter((one) => warned.test(one)).length, 1, warnings.join("\n"));
+        assert.equal((await change(of(1))).allowed, true, "it may be scaled down");
+        assert.equal((await change(of(3))).allowed, false, "the third pod is new");
+        const without = workload(kind, "mysql", { replicas: 2, annotations: LIST, spec: recreate });
+        assert.equal((await change(of(2), without)).allowed, false, "the networks are new");
+      }
+    });
+  }
 });

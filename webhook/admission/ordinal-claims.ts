@@ -5,7 +5,6 @@ import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
 import { readClaim } from "../../allocator/cache/reader.ts";
 import { listTooShort } from "../../allocator/demand/build-request.ts";
-import { withUnfit } from "../../allocator/demand/said-macs.ts";
 import {
   MAX_PRERESERVED_ORDINALS,
   ordinalRequests,
@@ -30,6 +29,7 @@ import type { EntriesBefore } from "./entry-exchange.ts";
 import { ownOf } from "./foreign-review.ts";
 import { withPoolsOfTemplate } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
+import { judgeOrdinals } from "./unfit-entries.ts";
 import { beforeOf } from "./unknown-keys.ts";
 
 /** Warnings, or why not. On the embedded stack the ordinals are reserved there and then, all or none. */
@@ -51,6 +51,8 @@ export async function considerOrdinals(
   }
   const allocations = await ordinalAllocations(admission, object, template);
   if (isRefusal(allocations)) return allocations;
+  const unfit = judgeOrdinals(request, object, allocations);
+  if (isRefusal(unfit)) return unfit;
   const slot = await isSlotOfAnother(admission, allocations);
   if (slot !== undefined) return about(slot.name, slot.refusal);
   // Looked at first, so that a refusal leaves claims that would have been changed as they are.
@@ -63,8 +65,9 @@ export async function considerOrdinals(
     return warnings.allocation === undefined
       ? warnings.refusal
       : about(warnings.allocation.key.name, warnings.refusal);
-  if (admission.embedded === undefined || request.dryRun) return warnings;
-  return (await reserveAll(admission, allocations)) ?? warnings;
+  const told = [...unfit, ...warnings];
+  if (admission.embedded === undefined || request.dryRun) return told;
+  return (await reserveAll(admission, allocations)) ?? told;
 }
 
 /**
@@ -103,8 +106,6 @@ async function ordinalAllocations(
     if (isRefusal(allocation)) return allocation;
     plain.push(allocation);
   }
-  for (const { key, unfit } of withUnfit(templateAnnotations(object), plain))
-    if (unfit !== undefined) return about(key.name, unfit);
   return await withPoolsOfTemplate(admission, object, plain);
 }
 

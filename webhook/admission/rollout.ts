@@ -9,18 +9,23 @@ import { classify } from "../../allocator/pool/pool.ts";
 
 /**
  * Whether a set has an entry for every pod that may live at once: warnings, or why a rolling update would wait for
- * ever.
+ * ever. `entries` are those that its pods can have, of `listed`.
  */
-export function checkRollout(object: KubeObject, replicas: number, entries: number): string[] | Refusal {
+export function checkRollout(
+  object: KubeObject,
+  replicas: number,
+  entries: number,
+  listed = entries,
+): string[] | Refusal {
   const { surge, unavailable, endsByOne } = rolloutOf(object, replicas);
   const details = { namespace: object.metadata.namespace };
-  if (entries < replicas) return tooFewEntries(object.metadata.namespace, entries, replicas);
+  if (entries < replicas) return tooFewEntries(object.metadata.namespace, entries, replicas, listed);
   if (entries >= replicas + surge) return [];
-  const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the set has ${inWords(entries)}`;
+  const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the set has ${inWords(entries, listed)}`;
   if (unavailable === 0 && !(endsByOne && entries > replicas)) {
     return refuse(
       "LIST_TOO_SHORT",
-      `${needs}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`,
+      `${needs}; with maxUnavailable 0 it would never end: ${remedyFor(entries, listed)}, or set maxSurge 0 and maxUnavailable 1`,
       details,
     );
   }
@@ -48,16 +53,29 @@ export function unheldEntries(
 }
 
 /** The words for a set that has less entries than pods. */
-export function tooFewEntries(namespace: string, entries: number, replicas: number): Refusal {
+export function tooFewEntries(
+  namespace: string,
+  entries: number,
+  replicas: number,
+  listed = entries,
+): Refusal {
   return refuse(
     "LIST_TOO_SHORT",
-    `the set has ${inWords(entries)} for ${counted(replicas, "replica")}; add entries or lower replicas`,
+    `the set has ${inWords(entries, listed)} for ${counted(replicas, "replica")}; ${remedyFor(entries, listed)} or lower replicas`,
     { namespace },
   );
 }
 
-function inWords(entries: number): string {
-  return counted(entries, "entry", "entries");
+function inWords(entries: number, listed = entries): string {
+  const words = counted(entries, "entry", "entries");
+  return entries === listed
+    ? words
+    : `${words} (of ${listed}) with the MAC address that the pods' networks say`;
+}
+
+/** A further entry would have another MAC address, too. */
+function remedyFor(entries: number, listed: number): string {
+  return entries === listed ? "add entries" : "take the MAC address out of the networks";
 }
 
 interface Rollout {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entries of a list that no pod of a template can have, since its networks say another MAC address. What was let through when it was asked for
+// is a warning later on: a change of something else may be what helps.
+
+import { isDeepStrictEqual } from "node:util";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import { withUnfit } from "../../allocator/demand/said-macs.ts";
+import { type Template, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import type { AllocationRequest } from "../../allocator/lifecycle/allocation-request.ts";
+import { neededBy } from "../../allocator/lifecycle/claim-owner.ts";
+import { type KubeObject, workloadState } from "../../allocator/manifest/kubernetes-object.ts";
+import { strangeMac } from "../../allocator/manifest/mac-annotations.ts";
+import type { AdmissionRequest } from "../review/admission-review.ts";
+import { checkRollout } from "./rollout.ts";
+import { firstOf } from "./scale-down.ts";
+import { beforeOf } from "./unknown-keys.ts";
+
+/** Of a MAC address that is none of those that are asked for: none of the pods can start. */
+export function judgeNetworks(
+  request: AdmissionRequest,
+  object: KubeObject,
+  template: Template,
+): string[] | Refusal {
+  const strange = strangeMac(templateAnnotations(object), template.request.interfaces);
+  if (strange === undefined) return [];
+  return askedBefore(request, object) === undefined ? strange : [refusedStill(object, strange)];
+}
+
+/** Of a StatefulSet, whose pods have each an entry of their own. */
+export function judgeOrdinals(
+  request: AdmissionRequest,
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+): string[] | Refusal {
+  const before = askedBefore(request, object);
+  const was = before && workloadState(before);
+  const keepsPlaces = was?.start === workloadState(object).start; // else an ordinal has another entry
+  const warnings: string[] = [];
+  for (const { key, identity, unfit } of withUnfit(templateAnnotations(object), allocations)) {
+    if (unfit === undefined) continue;
+    const words = `pod ${key.name}: ${unfit.message}`;
+    const wasThere = keepsPlaces && was !== undefined && neededBy(was, identity) === "needed";
+    if (!wasThere) return { ...unfit, message: words };
+    warnings.push(`it is refused as before: ${words}`);
+  }
+  return firstOf(warnings);
+}
+
+/** Whether a set has as many entries as pods that may live at once, of which each takes any that it can have. */
+export function judgeSize(
+  request: AdmissionRequest,
+  object: KubeObject,
+  slots: readonly AllocationRequest[],
+): string[] | Refusal {
+  const { replicas } = workloadState(object);
+  const unfit = withUnfit(templateAnnotations(object), slots).flatMap((slot) => slot.unfit ?? []);
+  const all = checkRollout(object, replicas, slots.length);
+  if (unfit.length === 0 || isRefusal(all)) return all;
+  const judge = (one: KubeObject) => judgeFit(one, unfit, slots.length);
+  const enough = judge(object);
+  if (!isRefusal(enough)) return enough;
+  const before = askedBefore(request, object);
+  const wasThere =
+    before !== undefined && workloadState(before).replicas >= replicas && isRefusal(judge(before));
+  return wasThere ? [...all, refusedStill(object, enough)] : enough;
+}
+
+function judgeFit(object: KubeObject, unfit: readonly Refusal[], entries: number): string[] | Refusal {
+  const [first] = unfit;
+  if (first !== undefined && unfit.length === entries) return first;
+  return checkRollout(object, workloadState(object).replicas, entries - unfit.length, entries);
+}
+
+/** As it was, where its pods' annotations were the same. */
+function askedBefore(request: AdmissionRequest, object: KubeObject): KubeObject | undefined {
+  const before = beforeOf(request);
+  const isSame =
+    before !== undefined && isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object));
+  return isSame ? before : undefined;
+}
+
+function refusedStill({ kind }: KubeObject, { message }: Refusal): string {
+  return `pods of this ${kind} are refused as before: ${message}`;
+}
