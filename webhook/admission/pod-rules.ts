@@ -206,17 +206,18 @@ function keepsNetworks(
   return namesOf(interfaces).every((name) => were?.get(name) === are?.get(name));
 }
 
-/** Where OpenKruise's kinds say that a changed template is written into the pods that are there: kind -> field. */
+/** Where OpenKruise's kinds say that a changed template is written into the pods that are there: kind -> what to write in its place. */
 const IN_PLACE: ReadonlyMap<string, string> = new Map([
-  ["CloneSet", "spec.updateStrategy.type"],
-  ["StatefulSet", "spec.updateStrategy.rollingUpdate.podUpdatePolicy"],
+  ["CloneSet", "set spec.updateStrategy.type to ReCreate"],
+  ["StatefulSet", "set spec.updateStrategy.rollingUpdate.podUpdatePolicy to ReCreate"],
+  ["DaemonSet", "set spec.updateStrategy.rollingUpdate.rollingUpdateType to Standard"],
 ]);
 
 function remedyFor({ metadata: { owner } }: KubeObject): string {
   if (owner === undefined) return "delete the pod and create it again with what you want";
   const { kind, name, apiVersion } = owner;
-  const field = groupOf(apiVersion) === "apps.kruise.io" ? IN_PLACE.get(kind) : undefined;
-  return field === undefined
+  const remedy = groupOf(apiVersion) === "apps.kruise.io" ? IN_PLACE.get(kind) : undefined;
+  return remedy === undefined
     ? `change it in the template that ${kind} ${name} makes its pods from`
-    : `change it in the template of ${kind} ${name}, which cannot update its pods in place by it: set ${field} to ReCreate, or delete its pods one by one`;
+    : `change it in the template of ${kind} ${name}, which cannot update its pods in place by it: ${remedy}, or delete its pods one by one`;
 }

@@ -133,9 +133,10 @@ describe("what a pod asks for", () => {
     assert.equal((await updated(world, at("10.20.0.51"), at("10.20.0.51"))).allowed, true);
   });
 
-  for (const [kind, field] of [
-    ["CloneSet", "updateStrategy.type"],
-    ["StatefulSet", "updateStrategy.rollingUpdate.podUpdatePolicy"],
+  for (const [kind, remedy] of [
+    ["CloneSet", "updateStrategy.type to ReCreate"],
+    ["StatefulSet", "updateStrategy.rollingUpdate.podUpdatePolicy to ReCreate"],
+    ["DaemonSet", "updateStrategy.rollingUpdate.rollingUpdateType to Standard"],
   ] as const) {
     it(`cannot be changed by OpenKruise's ${kind}, which updates its pods in place`, async () => {
       await using world = await openWorld({ pools: [DB_POOL] });
@@ -143,7 +144,7 @@ describe("what a pod asks for", () => {
       const at = (list: string) => pod("web-0", { owner, annotations: { "berth.dev/ips": list } });
       assert.equal(
         deniedAs(await updated(world, at("10.20.0.51;10.20.0.52"), at("10.20.0.53;10.20.0.52"))),
-        `REQUEST_INVALID: annotation berth.dev/ips of pod shop/web-0 is read when the pod is created, and a change would do nothing; change it in the template of ${kind} web, which cannot update its pods in place by it: set spec.${field} to ReCreate, or delete its pods one by one`,
+        `REQUEST_INVALID: annotation berth.dev/ips of pod shop/web-0 is read when the pod is created, and a change would do nothing; change it in the template of ${kind} web, which cannot update its pods in place by it: set spec.${remedy}, or delete its pods one by one`,
       );
     });
   }
