@@ -192,7 +192,7 @@ async function dryRunObject(
   const isThere = there !== undefined && isThereSo(object, there, place);
   const rows = await forecast.of(object, isThere);
   const replicas = replicasAfter(object, there, place);
-  const seen = { view: forecast.view, place, isThere, replicas };
+  const seen = { view: forecast.view, place, isThere, replicas, ...(there && { there }) };
   const known = { ...seen, ...(dialects === undefined ? {} : { dialects }) };
   const beside = judgeBeside(known, object, rows);
   if (isRefusal(beside)) {

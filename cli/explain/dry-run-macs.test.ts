@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { addressOfMac } from "../../allocator/ip/mac.ts";
-import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { type KubeObject, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { granted, poolRecord } from "../../test/support/fixtures.ts";
 import { deploymentPod, type Json, pod, statefulPod, workload } from "../../test/support/objects.ts";
 import { openWorld } from "../../test/support/world.ts";
@@ -105,8 +105,8 @@ describe("explain -f, where a pod's networks say a MAC address", () => {
     const spec = { strategy: { type: "Recreate" } };
     const web = granted(readObject(workload("Deployment", "web", { ...saying("02:00:00:00:00:51"), spec })));
     const rows = await new ManifestDryRun({ ...world.context, view }, world.objects).of(web);
-    const judged = (replicas: number) =>
-      judgeBeside({ view, place: "cluster", isThere: false, replicas }, web, rows);
+    const judged = (replicas: number, more: { readonly there?: KubeObject } = {}) =>
+      judgeBeside({ view, place: "cluster", isThere: false, replicas, ...more }, web, rows);
     assert.equal(isRefusal(judged(1)), false);
     assert.deepEqual(
       [judged(2)].flat().map((one) => (typeof one === "string" ? one : one.message)),
@@ -114,6 +114,9 @@ describe("explain -f, where a pod's networks say a MAC address", () => {
         "the set has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
       ],
     );
+    const two = workload("Deployment", "web", { replicas: 2, ...saying("02:00:00:00:00:51"), spec });
+    const was = judged(2, { there: granted(readObject(two)) });
+    assert.match([was].flat().join(), /^pods of this Deployment are refused as before: the set has 1 entry/);
   });
 
   it("refuses a Deployment each of whose entries has another one on one interface", async () => {

@@ -13,7 +13,7 @@ import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
 import { forNamespacesAlone, nearMisses } from "../../allocator/manifest/near-keys.ts";
 import { unmadeInterfaces } from "../../allocator/manifest/unmade-interfaces.ts";
 import type { Dialects } from "../../allocator/model/dialect.ts";
-import { checkRollout } from "../../webhook/admission/rollout.ts";
+import { ifAsksTheSame, judgeCount } from "../../webhook/admission/unfit-entries.ts";
 import type { Backend } from "../backend/backend.ts";
 import type { DryRunner } from "./dry-runner.ts";
 
@@ -23,18 +23,20 @@ interface Known {
   readonly place: Backend["place"];
   /** The object is there like that, as far as this user may read it: what it asks for was judged when it was made. */
   readonly isThere: boolean;
+  /** The object as it is there, as far as this user may read it. */
+  readonly there?: KubeObject;
   /** How many pods it will have. */
   readonly replicas: number;
 }
 
 /** Warnings, or a refusal; `rows` are what the object's pods would get. */
 export function judgeBeside(
-  { view, dialects, place, isThere, replicas }: Known,
+  { view, dialects, place, isThere, there, replicas }: Known,
   object: KubeObject,
   rows: readonly DryRunner[],
 ): readonly string[] | Refusal {
   if (rows.length === 0 || !hasPods(object)) return [];
-  const enough = isThere ? [] : judgeEntries(object, replicas, rows);
+  const enough = isThere ? [] : judgeEntries({ object, there, replicas }, rows);
   if (isRefusal(enough)) return enough;
   const isPod = object.kind === "Pod";
   const annotations = isPod ? object.metadata.annotations : templateAnnotations(object);
@@ -55,16 +57,21 @@ export function judgeBeside(
 
 /** Whether the list of a Deployment has an entry for every pod that may live at once. */
 function judgeEntries(
-  object: KubeObject,
-  replicas: number,
+  of: {
+    readonly object: KubeObject;
+    readonly there: KubeObject | undefined;
+    readonly replicas: number;
+  },
   rows: readonly DryRunner[],
 ): readonly string[] | Refusal {
+  const { object, there, replicas } = of;
   const [first] = rows;
   const entries = first?.request.entries;
   const isJudged = object.kind === "Deployment" && entries !== undefined && rows.length === entries.length;
   if (!isJudged || rows.some(({ outcome }) => isRefusal(outcome))) return [];
   const fit = rows.filter(({ outcome }) => isRefusal(outcome) || outcome.kind !== "nothing"); // others have an entry that no pod can have
-  return checkRollout(object, replicas, fit.length, entries.length);
+  const count = { replicas, fit: fit.length, listed: entries.length };
+  return judgeCount(ifAsksTheSame(there, object), object, count);
 }
 
 function hasPods(object: KubeObject): boolean {

@@ -54,26 +54,42 @@ export function judgeSize(
 ): string[] | Refusal {
   const { replicas } = workloadState(object);
   const unfit = withUnfit(templateAnnotations(object), slots).flatMap((slot) => slot.unfit ?? []);
-  const all = checkRollout(object, replicas, slots.length);
-  if (unfit.length === 0 || isRefusal(all)) return all;
-  const judge = (one: KubeObject) => judgeFit(one, unfit, slots.length);
-  const enough = judge(object);
-  if (!isRefusal(enough)) return enough;
-  const before = askedBefore(request, object);
-  const wasThere =
-    before !== undefined && workloadState(before).replicas >= replicas && isRefusal(judge(before));
-  return wasThere ? [...all, refusedStill(object, enough)] : enough;
+  const count = { replicas, fit: slots.length - unfit.length, listed: slots.length };
+  return judgeCount(askedBefore(request, object), object, count, unfit[0]);
 }
 
-function judgeFit(object: KubeObject, unfit: readonly Refusal[], entries: number): string[] | Refusal {
-  const [first] = unfit;
-  if (first !== undefined && unfit.length === entries) return first;
-  return checkRollout(object, workloadState(object).replicas, entries - unfit.length, entries);
+interface Count {
+  readonly replicas: number;
+  /** Entries that its pods can have. */
+  readonly fit: number;
+  readonly listed: number;
+}
+
+/** `before` is as it was, where its pods' annotations were the same; `unfit`: why it cannot have one of the others. */
+export function judgeCount(
+  before: KubeObject | undefined,
+  object: KubeObject,
+  { replicas, fit, listed }: Count,
+  unfit?: Refusal,
+): string[] | Refusal {
+  const all = checkRollout(object, replicas, listed);
+  if (fit === listed || isRefusal(all)) return all;
+  const judge = (one: KubeObject, pods: number) =>
+    fit === 0 && unfit !== undefined ? unfit : checkRollout(one, pods, fit, listed);
+  const enough = judge(object, replicas);
+  if (!isRefusal(enough)) return enough;
+  if (before === undefined) return enough;
+  const was = workloadState(before).replicas;
+  const wasThere = was >= replicas && isRefusal(judge(before, was));
+  return wasThere ? [...all, refusedStill(object, enough)] : enough;
 }
 
 /** As it was, where its pods' annotations were the same. */
 function askedBefore(request: AdmissionRequest, object: KubeObject): KubeObject | undefined {
-  const before = beforeOf(request);
+  return ifAsksTheSame(beforeOf(request), object);
+}
+
+export function ifAsksTheSame(before: KubeObject | undefined, object: KubeObject): KubeObject | undefined {
   const isSame =
     before !== undefined && isDeepStrictEqual(templateAnnotations(before), templateAnnotations(object));
   return isSame ? before : undefined;
