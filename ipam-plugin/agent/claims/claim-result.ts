@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { BerthError, type Refusal, refuse } from "../../../allocator/base/errors.ts";
-import type { RecordReader } from "../../../allocator/cache/reader.ts";
+import { BerthError, isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { MIRROR_POD_ANNOTATION } from "../../../allocator/demand/pod-allocation.ts";
 import { ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
@@ -13,6 +12,7 @@ import { addressesOn, formatHolding, namesOf, placesOf } from "../../../allocato
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
 import type { AttachRequest, ClaimResult, NoClaim, PodRef, RequestedMac } from "./claim-source.ts";
+import { type PoolsOfAddresses, poolFor } from "./pool-for-address.ts";
 
 // What an ADD is answered is the same whoever keeps the claims: this process, or an API server.
 
@@ -20,7 +20,7 @@ export const NO_CLAIM: NoClaim = { kind: "unclaimed" };
 
 /** The addresses of the claim that the interface gets, with what their pools say about reaching it. */
 export function resultOf(
-  view: Pick<RecordReader, "poolOf">,
+  view: PoolsOfAddresses,
   claim: Claim,
   request: Pick<AttachRequest, "attachment">,
 ): ClaimResult | Refusal {
@@ -28,7 +28,8 @@ export function resultOf(
   const pools = new Set<Pool>();
   const served = servedBy(claim, request);
   for (const address of served) {
-    const pool = view.poolOf(address);
+    const pool = poolFor(view, claim, address);
+    if (isRefusal(pool)) return pool;
     const range = pool && rangeOf(pool, address);
     if (pool === undefined || range === undefined) {
       return refuse(

@@ -9,12 +9,12 @@ import { type NodeCache, type NodePod, type PodName, podKey } from "../claims/cl
 /** A view of a node that knows what it was told, and so is as far behind as a test wants. */
 export class PlainView implements NodeCache {
   isSynced = true;
-  readonly #pools: Pick<RecordReader, "poolOf">;
+  readonly #pools: Pick<RecordReader, "poolOf" | "pools">;
   readonly #claims = new Map<string, Stored<"claim">>(); // namespace/name -> claim
   readonly #pods = new Map<string, NodePod>(); // namespace/name -> pod
   readonly #waiting = new Set<() => void>();
 
-  constructor(pools: Pick<RecordReader, "poolOf">) {
+  constructor(pools: Pick<RecordReader, "poolOf" | "pools">) {
     this.#pools = pools;
   }
 
@@ -57,6 +57,10 @@ export class PlainView implements NodeCache {
     return [...this.#claims.values()].filter(
       ({ record }) => record.namespace === namespace && record.binding?.podName === name,
     );
+  }
+
+  pools(): Iterable<Pool> {
+    return this.#pools.pools();
   }
 
   poolOf(address: Address): Pool | undefined {

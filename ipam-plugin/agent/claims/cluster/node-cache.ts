@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Labels } from "../../../../allocator/base/ports.ts";
 import type { RecordReader } from "../../../../allocator/cache/reader.ts";
+import type { Pool } from "../../../../allocator/pool/pool.ts";
 import type { Stored } from "../../../../allocator/store/store.ts";
 
 /** A pod's name among all. */
@@ -23,6 +24,8 @@ export interface NodePod extends PodName {
 
 /** What this node knows of the API server's objects. It may lag; what it does not have is not proven to be absent. */
 export interface NodeCache extends Pick<RecordReader, "poolOf"> {
+  /** All that can be used. */
+  pools(): Iterable<Pool>;
   /** Everything was listed once, as of a moment after this process began. */
   readonly isSynced: boolean;
   /** A pod of this node. */
