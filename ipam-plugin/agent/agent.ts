@@ -8,7 +8,7 @@ import { whyShared } from "../../system/private-folder.ts";
 import { ifUnused, OrphanSweeper, releasePreviousBoot } from "./background/orphan-sweeper.ts";
 import { replaySpool, watchSpool } from "./background/spool.ts";
 import { BlockReporter } from "./blocks/block-reporter.ts";
-import type { IsKnown } from "./claims/claim-source.ts";
+import type { IsKnown, RequireOurs } from "./claims/claim-source.ts";
 import { createHandler } from "./commands/dispatch.ts";
 import { type Attachment, attachedNoticeOf } from "./journal/attachment.ts";
 import { bindToBoot, markFileOf } from "./journal/boot-mark.ts";
@@ -39,7 +39,10 @@ export interface Agent {
   /** Addresses of the pool's blocks that cannot be given now. */
   blockUse(pool: string, family: Family): number;
   /** Runs `work` in the claim's turn, if no sandbox of this node has the claim: no ADD of it is under way then. */
-  unlessInUse(claim: string, work: (isKnown: IsKnown) => Promise<void>): Promise<void>;
+  unlessInUse(
+    claim: string,
+    work: (isKnown: IsKnown, requireOurs: RequireOurs) => Promise<void>,
+  ): Promise<void>;
   /** Takes no more calls, ends those under way, stops. Repeatable. */
   close(): Promise<void>;
 }

@@ -87,7 +87,7 @@ function lookAtChanges(watch: NodeInformers, queue: WorkQueue, claims: NodeClaim
 /** Brings the claim's status in line with the journal. */
 async function look(claim: string, started: Promise<Agent>, claims: NodeClaims): Promise<Outcome> {
   const agent = await started;
-  await agent.unlessInUse(claim, (isKnown) => claims.settle(claim, isKnown));
+  await agent.unlessInUse(claim, (...journal) => claims.settle(claim, ...journal));
   await claims.report(claim);
   return DONE;
 }

@@ -101,6 +101,15 @@ describe("a claim that another journal's sandbox has", () => {
     assert.deepEqual(node.claimSource.freed, []);
   });
 
+  it("is not given back either where that befalls while the claim is read", async () => {
+    const before = node.parts;
+    await before.journal.take(createRandom());
+    node.claimSource.used = ["shop/db-0"];
+    node.claimSource.reading = () => node.restart();
+    await new OrphanSweeper(before).look();
+    assert.deepEqual([before.journal.isOurs, node.claimSource.freed], [false, []]);
+  });
+
   it("is absent when it is of another boot, or when its DEL came", async () => {
     node.claimSource.used = ["shop/db-0"];
     node.host.present.add("/run/netns/old");

@@ -3,7 +3,7 @@
 import { isStoreFault } from "../../../allocator/base/errors.ts";
 import { unknownSandbox } from "../add/unknown-sandbox.ts";
 import { placeOf } from "../claims/claim-place.ts";
-import type { IsKnown } from "../claims/claim-source.ts";
+import type { IsKnown, RequireOurs } from "../claims/claim-source.ts";
 import { type Attachment, attachmentKey, detached, lookForNetns } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 
@@ -52,13 +52,14 @@ export async function ifUnused(
   services: Pick<AgentServices, "attachments" | "locks" | "claimSource" | "host" | "bootId" | "log"> & {
     readonly journal: Pick<AgentServices["journal"], "requireOurs">;
   },
-  work: (isKnown: IsKnown) => Promise<void>,
+  work: (isKnown: IsKnown, requireOurs: RequireOurs) => Promise<void>,
 ): Promise<void> {
   await services.locks.run(`claim\0${claim}`, async () => {
     if (services.attachments.ofClaim(claim).length > 0) return;
     const unknown = await unknownSandbox(claim, services);
-    services.journal.requireOurs();
-    if (unknown === undefined) return await work((one) => services.attachments.knows(one));
+    const requireOurs = () => services.journal.requireOurs();
+    requireOurs();
+    if (unknown === undefined) return await work((one) => services.attachments.knows(one), requireOurs);
     const { containerID, netns } = unknown;
     services.log.warn("claim is kept for a sandbox that is up and not in the journal", {
       claim,
@@ -131,7 +132,7 @@ export class OrphanSweeper {
       const { etcd } = placeOf(claim);
       if (away.has(etcd) || attachments.ofClaim(claim).length > 0) continue;
       try {
-        await ifUnused(claim, this.#parts, () => claimSource.absent(claim));
+        await ifUnused(claim, this.#parts, (_, requireOurs) => claimSource.absent(claim, requireOurs));
       } catch (error) {
         log.error("claim was not looked at", { claim, error });
         if (isStoreFault(error)) away.add(etcd);

@@ -93,6 +93,12 @@ export interface ClaimMatch {
 export type IsKnown = (sandbox: Pick<AttachmentKey, "containerID" | "interface">) => boolean;
 
 /**
+ * Throws NOT_READY where another process has taken the journal. What is read before it is asked has nothing of an ADD of that one, so that a
+ * write which compares with what was read comes to nothing if there was any.
+ */
+export type RequireOurs = () => void;
+
+/**
  * What the agent asks of whoever keeps the claims: the allocator in the same process on the embedded stack, the
  * watch of this node's claims in a cluster.
  *
@@ -127,7 +133,8 @@ export interface ClaimSource {
   inUse(): readonly string[];
   /**
    * No sandbox of this node has the claim, nor is one about to: a crash, or an answer that was lost, came between its
-   * binding and the journal. Lets it go if it counts as in use here. Safe to repeat.
+   * binding and the journal. Lets it go if it counts as in use here. Safe to repeat. `requireOurs`: asked after the claim was read; absent:
+   * nobody else can have its journal.
    */
-  absent(claim: string): Promise<void>;
+  absent(claim: string, requireOurs?: RequireOurs): Promise<void>;
 }

@@ -114,6 +114,26 @@ describe("Claims, from one sandbox to the next", () => {
     assert.ok(!isDetached((await claimAt(world, "shop/bound")).record));
   });
 
+  it("keeps what another agent on the same journal gives while the claim is read to be let go", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    await assignedClaim(claimsOf(world), ask("a"));
+    let isOurs = true;
+    const again = { network: "net", containerID: "box-2", interface: "eth0" };
+    const late = overlay(world.realStore, {
+      get: async (kind, key) => {
+        if (isOurs) await assignedClaim(claimsOf(world), ask("a", { attachment: again })); // etcd was away until then
+        isOurs = false;
+        return await world.realStore.get(kind, key);
+      },
+    });
+    const claims = new EmbeddedClaims({ ...optionsOf(world), context: { ...world.context, store: late } });
+    const requireOurs = () => assert.ok(isOurs, "taken over");
+    await assert.rejects(claims.absent("shop/a", requireOurs), /taken over/);
+    const { status } = (await claimAt(world, "shop/a")).record;
+    assert.deepEqual([status.attachment?.containerID, status.attachment?.detached], ["box-2", false]);
+  });
+
   it("refuses a sandbox whose pod was deleted and has a successor of its name", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");

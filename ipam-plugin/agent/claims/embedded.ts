@@ -50,6 +50,7 @@ import type {
   ClaimSource,
   NoClaim,
   PodRef,
+  RequireOurs,
   SandboxEnd,
   SandboxNotice,
 } from "./claim-source.ts";
@@ -212,10 +213,11 @@ export class EmbeddedClaims implements ClaimSource {
   }
 
   /** As after a DEL, or the claim would be kept for nobody, for ever. */
-  async absent(claim: string): Promise<void> {
+  async absent(claim: string, requireOurs: RequireOurs = () => {}): Promise<void> {
     const { context, node, enqueueForGc } = this.#options;
     this.#made.delete(claim);
     const seen = await context.store.get("claim", claim);
+    requireOurs();
     if (seen === undefined || !this.#isInUse(seen.record)) return;
     const { binding, status } = seen.record;
     const { containerID = "", interface: name = binding?.interface ?? "" } = status.attachment ?? {};

@@ -13,6 +13,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  RequireOurs,
   SandboxEnd,
   SandboxNotice,
 } from "../claims/claim-source.ts";
@@ -84,6 +85,8 @@ export class ScriptedClaims implements ClaimSource {
   /** What counts as in use, and what of it was said to be absent. */
   used: readonly string[] = [];
   readonly freed: string[] = [];
+  /** What befalls while `absent` reads the claim. */
+  reading: (() => Promise<void>) | undefined;
   /** How often `detached` was called. */
   attempts = 0;
   /** What `detached` throws, while it is set. */
@@ -148,7 +151,9 @@ export class ScriptedClaims implements ClaimSource {
     return this.used;
   }
 
-  async absent(claim: string): Promise<void> {
+  async absent(claim: string, requireOurs: RequireOurs = () => {}): Promise<void> {
+    await this.reading?.();
+    requireOurs();
     this.freed.push(claim);
   }
 }

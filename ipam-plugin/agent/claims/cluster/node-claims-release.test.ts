@@ -30,6 +30,18 @@ const delAndSettle = async (name: string) => {
 describe("a claim without a sandbox", () => {
   setUp();
 
+  it("is not let go where another agent has taken the journal while the API server was asked", async () => {
+    await node.assign("a", "10.20.0.70");
+    await node.addAndReport("a");
+    node.forget("a");
+    const takenOver = () => assert.ok(!node.calls.includes("pod shop/a"), "taken over");
+    await assert.rejects(
+      node.claims.settle("shop/a", () => false, takenOver),
+      /taken over/,
+    );
+    assert.equal(await node.status("a"), "Attached box-a for uid-a");
+  });
+
   it("is kept while its pod is there", async () => {
     await node.assign("a", "10.20.0.70");
     assert.deepEqual(node.claims.inUse(), ["shop/a"]);

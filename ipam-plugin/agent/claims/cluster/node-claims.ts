@@ -16,6 +16,7 @@ import type {
   ClaimSource,
   IsKnown,
   NoClaim,
+  RequireOurs,
   SandboxEnd,
   SandboxNotice,
 } from "../claim-source.ts";
@@ -138,7 +139,7 @@ export class NodeClaims implements ClaimSource {
    * No sandbox of this node has the claim, and none is about to: lets it go, unless its pod may have another one. To be
    * called in the claim's turn; throws what the API server's silence makes it throw. `isKnown`: to the journal.
    */
-  async settle(claim: string, isKnown: IsKnown): Promise<void> {
+  async settle(claim: string, isKnown: IsKnown, requireOurs: RequireOurs = () => {}): Promise<void> {
     const { view, reports, recorded } = this.#options;
     const holder = this.#holders.get(claim);
     if (holder?.live === true) this.#holders.set(claim, { ...holder, live: false });
@@ -150,6 +151,7 @@ export class NodeClaims implements ClaimSource {
     const unread = await recorded?.unreadable(isKnown, seen.record);
     if (unread !== undefined) return this.#keep(claim, unread);
     if (needs(await this.#options.livePod(pod), seen.record.binding)) return;
+    requireOurs(); // the API server may have been silent for long
     const isIts = holder?.pod.uid !== "" && holder?.pod.uid === seen.record.binding.podUID;
     await reports.detached(seen, isIts ? holder.attachment : undefined);
   }

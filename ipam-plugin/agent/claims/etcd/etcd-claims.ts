@@ -11,6 +11,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  RequireOurs,
   SandboxEnd,
   SandboxNotice,
 } from "../claim-source.ts";
@@ -92,9 +93,9 @@ export class EtcdClaims implements ClaimSource {
     return presence.isOwn ? claims.inUse().filter((claim) => !this.#adding.has(claim)) : [];
   }
 
-  async absent(claim: string): Promise<void> {
+  async absent(claim: string, requireOurs?: RequireOurs): Promise<void> {
     const { claims, presence } = this.#options;
-    if (presence.isOwn && !this.#adding.has(claim)) await claims.absent(claim);
+    if (presence.isOwn && !this.#adding.has(claim)) await claims.absent(claim, requireOurs);
   }
 
   async close(): Promise<void> {

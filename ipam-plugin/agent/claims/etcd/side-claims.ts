@@ -9,6 +9,7 @@ import type {
   ClaimResult,
   ClaimSource,
   NoClaim,
+  RequireOurs,
   SandboxEnd,
   SandboxNotice,
 } from "../claim-source.ts";
@@ -74,9 +75,9 @@ export class SideClaims implements ClaimSource {
     return [...own.inUse(), ...ofSides];
   }
 
-  async absent(name: string): Promise<void> {
+  async absent(name: string, requireOurs?: RequireOurs): Promise<void> {
     const { etcd, claim } = placeOf(name);
-    await this.#side(etcd).absent(claim);
+    await this.#side(etcd).absent(claim, requireOurs);
   }
 
   async #report(
