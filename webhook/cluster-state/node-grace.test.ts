@@ -26,6 +26,28 @@ describe("NodeAbsences", () => {
     assert.equal(absences.absent("a"), true);
   });
 
+  it("begins when a node goes that the watch shows, whatever an answer has said that was read late", () => {
+    const clock = new ManualClock();
+    const absences = new NodeAbsences(clock);
+    const shown = new Map<string, object>();
+    let heard: (name: string, now: unknown) => void = () => {};
+    const onChange = (handler: typeof heard) => {
+      heard = handler;
+      return () => {};
+    };
+    absences.follow({ get: (name) => shown.get(name), onChange });
+    shown.set("a", {});
+    heard("a", {});
+    assert.equal(absences.absent("a"), false, "the API server had none, before the node came again");
+    clock.advance(3_600_000);
+    assert.equal(absences.absent("a"), false, "it has none, and the watch does not tell of that yet");
+    shown.delete("a");
+    heard("a", undefined);
+    assert.equal(absences.absent("a"), false);
+    clock.advance(45_000);
+    assert.equal(absences.absent("a"), true);
+  });
+
   it("forgets the oldest of very many: their grace begins anew", () => {
     const clock = new ManualClock();
     const absences = new NodeAbsences(clock);

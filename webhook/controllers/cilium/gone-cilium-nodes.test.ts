@@ -8,6 +8,10 @@ import { GoneCiliumNodes } from "./gone-cilium-nodes.ts";
 class Watched {
   heard: ((name: string, now: unknown) => void) | undefined;
 
+  get(): undefined {
+    return undefined;
+  }
+
   onChange(heard: (name: string, now: unknown) => void): () => void {
     this.heard = heard;
     return () => {
