@@ -60,6 +60,22 @@ describe("WorkQueue", () => {
     assert.deepEqual([await after(1_000), clock.sleeping], [["b"], 0]);
   });
 
+  it("works on what is added just when work ends that had kept it from its turn", async () => {
+    const queue = start(() => DONE, { concurrency: 2 });
+    const turns = async (count: number) => {
+      for (let n = 0; n < count; n++) await Promise.resolve();
+    };
+    for (let gaps = 0; gaps < 100; gaps++) {
+      queue.add("a");
+      await turns(gaps % 10);
+      queue.add("b");
+      await turns(Math.floor(gaps / 10));
+      queue.addAfter("a", 0);
+      await after(0);
+      assert.equal(queue.size, 0, `after ${gaps % 10} and ${Math.floor(gaps / 10)} turns`);
+    }
+  });
+
   it("works on a key once, however often it was added", async () => {
     const queue = start(() => DONE);
     for (const key of ["a", "b", "a", "a"]) queue.add(key);

@@ -110,7 +110,10 @@ export class WorkQueue {
       while (running.size < concurrency && looks < LOOKS_IN_A_TURN) {
         const key = this.#next();
         if (key === undefined) break;
-        const work = this.#handle(key, signal).finally(() => running.delete(work));
+        const work = this.#handle(key, signal).finally(() => {
+          running.delete(work);
+          this.#wake(); // not before there is room for another: it would rest beside a key that waits
+        });
         running.add(work);
         looks++;
       }
@@ -167,7 +170,6 @@ export class WorkQueue {
     this.#meter.ended(key, outcome.kind);
     this.#settle(key, outcome);
     if (this.#again.delete(key)) this.add(key);
-    this.#wake();
   }
 
   async #outcome(key: string, signal: AbortSignal): Promise<Outcome> {
