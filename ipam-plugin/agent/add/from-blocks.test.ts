@@ -182,6 +182,19 @@ describe("an ADD that is served from a block", () => {
     }
   });
 
+  it("waits for an address that cools, where it is free in time", async () => {
+    await node.grant("10.0.0.4/32");
+    await node.add({ cid: "a" });
+    await node.del({ cid: "a" });
+    const began = node.clock.monotonic();
+    await node.clock.advance(27_500);
+    const adding = node.call("ADD", { cid: "b" });
+    await new Promise(setImmediate);
+    for (let s = 0; s < 3; s++) await node.clock.advance(1_000);
+    assert.deepEqual(addressesOf(await adding), ["10.0.0.4"]);
+    assert.equal(node.clock.monotonic() - began, 30_500);
+  });
+
   it("that is given up while it waits takes nothing", async () => {
     const adding = node.call("ADD", { cid: "a" });
     await new Promise(setImmediate);

@@ -36,6 +36,8 @@ interface BlockResult {
 
 /** How long an ADD waits for a block that a controller grants, or for the watch to have listed them. */
 const EXPECTED_MS = 5_000;
+/** How often it looks by itself: of an address that a DEL frees, or that cools no more, nothing is heard. */
+const LOOK_MS = 1_000;
 /** Nodes that a refusal names. */
 const NAMED = 5;
 
@@ -92,7 +94,7 @@ async function whileExpected<T>(
 ): Promise<Awaited<T> | Refusal> {
   return await within({ ms: EXPECTED_MS, clock, signals: [signal] }, async (late) => {
     for (;;) {
-      await blockFollower.heard(late);
+      await within({ ms: LOOK_MS, clock, signals: [late] }, (look) => blockFollower.heard(look));
       const got = attempt();
       if (late.aborted || !isRefusal(got)) return await got;
     }
