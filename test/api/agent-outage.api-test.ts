@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { eventually } from "../support/eventually.ts";
 import { sandbox } from "./agent-cluster.ts";
+import type { AgentNode } from "./agent-node.ts";
 import { AgentSuite } from "./agent-suite.ts";
 import { havePartsOrSkip } from "./binaries.ts";
 import { openControlPlane } from "./shared-plane.ts";
 
 const RANGES = { subnet: "10.9.0.0/24" };
+
+/** Whether the agent's journal has the list of all pools, which is a row without a name. */
+function keepsPools(node: AgentNode): true | undefined {
+  const journal = new DatabaseSync(join(node.folder, "data/agent.db"), { readOnly: true });
+  try {
+    return journal.prepare("SELECT 1 FROM block_pools WHERE name = ''").get() && true;
+  } finally {
+    journal.close();
+  }
+}
 
 if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
   const suite = new AgentSuite(openControlPlane);
@@ -40,6 +54,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       const pod = await suite.cluster.boundPod("blind-0", "node-o");
       await node.start();
       await node.runtime.add(sandbox(pod, "c1"));
+      // blocks may be listed later than claims, and which pools there are is known and kept only then
+      await eventually("the journal has which pools there are", () => keepsPools(node));
       await node.stop();
       await suite.plane.apiServer.stop("SIGKILL");
       await node.serve();
