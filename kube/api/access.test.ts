@@ -191,8 +191,14 @@ describe("the way to the API server", () => {
     });
   });
 
-  for (const data of ["", "\n", null]) {
-    it(`of a kubeconfig is refused where it says an authority that is empty: ${JSON.stringify(data)}`, async () => {
+  for (const [data, what] of [
+    ["", "empty"],
+    ["\n", "empty"],
+    [null, "empty"],
+    [12, "no text"],
+    [{}, "no text"],
+  ] as const) {
+    it(`of a kubeconfig is refused where it says an authority that is ${what}: ${JSON.stringify(data)}`, async () => {
       const kubeconfig = join(folder, "kubeconfig");
       const config = JSON.parse(kubeconfigOf({ port: "1", ca: "" }, { token: "two" }));
       const [{ cluster }] = config.clusters;
@@ -203,7 +209,7 @@ describe("the way to the API server", () => {
       write({});
       await assert.rejects(accessOf({ kubeconfig }), {
         code: "CONFIG_INVALID",
-        message: `BERTH_KUBECONFIG ${kubeconfig} cannot be used: certificate-authority-data of cluster "c" is empty; put the authority's certificate there (base64 of its PEM), or leave the field out if one of this host's authorities signed the server's`,
+        message: `BERTH_KUBECONFIG ${kubeconfig} cannot be used: certificate-authority-data of cluster "c" is ${what}; put the authority's certificate there (base64 of its PEM), or leave the field out if one of this host's authorities signed the server's`,
       });
       for (const over of [{ "certificate-authority": "ca.crt" }, { "insecure-skip-tls-verify": true }]) {
         write(over);

@@ -3,17 +3,20 @@
 /** What a kubeconfig says of a cluster, as client-node reads it. */
 interface SaidCluster {
   readonly name: string;
-  readonly caData?: string | null;
+  /** Whatever YAML has there. */
+  readonly caData?: unknown;
   readonly caFile?: string;
   readonly skipTLSVerify?: boolean;
 }
 
 /**
- * Why the cluster's authority is none, in words: its field is there, and empty, as of a kubeconfig that was cut off or whose authority could not
+ * Why the cluster's authority is none, in words: its field is there, and empty or no text, as of a kubeconfig that was cut off or whose authority could not
  * be read when it was written. Without any the host's would count, of which none was meant.
  */
 export function emptyAuthority(cluster: SaidCluster | null): string | undefined {
   if (cluster === null || cluster.caFile || cluster.skipTLSVerify === true) return undefined;
-  if (cluster.caData === undefined || cluster.caData?.trim()) return undefined;
-  return `certificate-authority-data of cluster ${JSON.stringify(cluster.name)} is empty; put the authority's certificate there (base64 of its PEM), or leave the field out if one of this host's authorities signed the server's`;
+  const { name, caData } = cluster;
+  if (caData === undefined || (typeof caData === "string" && caData.trim() !== "")) return undefined;
+  const what = caData === null || typeof caData === "string" ? "empty" : "no text";
+  return `certificate-authority-data of cluster ${JSON.stringify(name)} is ${what}; put the authority's certificate there (base64 of its PEM), or leave the field out if one of this host's authorities signed the server's`;
 }
