@@ -4,7 +4,7 @@ import type { ApiAccess } from "../../kube/api/credentials.ts";
 export interface TokenUser {
   /** `https://host:port` */
   readonly server: string;
-  /** PEM of the authority of its certificate. */
+  /** PEM of the authority of its certificate; "" where nothing answers. */
   readonly ca: string;
   readonly user: string;
   readonly token: string;
@@ -42,11 +42,11 @@ export class TokenConfig implements ApiAccess {
   /** A file for kubectl and Berth's processes. */
   exportConfig(): string {
     const { server, ca, user, token } = this.#said;
-    const caData = Buffer.from(ca).toString("base64");
+    const authority = ca === "" ? {} : { "certificate-authority-data": Buffer.from(ca).toString("base64") };
     return JSON.stringify({
       apiVersion: "v1",
       kind: "Config",
-      clusters: [{ name: "test", cluster: { server, "certificate-authority-data": caData } }],
+      clusters: [{ name: "test", cluster: { server, ...authority } }],
       users: [{ name: user, user: { token } }],
       contexts: [{ name: "test", context: { cluster: "test", user } }],
       "current-context": "test",
