@@ -10,6 +10,7 @@ import { connect } from "node:tls";
 import { type LogFields, type Logger, noopLogger } from "../../allocator/base/ports.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
 import { TlsBench } from "../testing/tls-bench.ts";
+import type { TlsServer } from "./tls-server.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: berth\r\n\r\n";
 
@@ -40,6 +41,18 @@ describe("TLS server: close", () => {
       void gate.then(() => response.end("done"));
     };
     return { app, entered, release };
+  }
+
+  /** A client whose connection stands after one answer, and all answers that it has. */
+  async function idleClient({ address: { port } }: TlsServer) {
+    const client = connect({ host: "127.0.0.1", port, ca: bench.authority.cert });
+    await once(client, "secureConnect");
+    const chunks: Buffer[] = [];
+    client.on("data", (chunk: Buffer) => chunks.push(chunk));
+    client.write(REQUEST);
+    await once(client, "data");
+    const answers = () => Buffer.concat(chunks).toString().split("HTTP/1.1 200 OK").slice(1);
+    return { client, answers };
   }
 
   it("answers what is under way, and takes nothing new", async () => {
@@ -79,19 +92,13 @@ describe("TLS server: close", () => {
     const warned: string[] = [];
     const log: Logger = { ...noopLogger, warn: (message) => warned.push(message) };
     const server = await bench.serve({ log });
-    const client = connect({ host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert });
-    await once(client, "secureConnect");
-    const chunks: Buffer[] = [];
-    client.on("data", (chunk: Buffer) => chunks.push(chunk));
-    client.write(REQUEST);
-    await once(client, "data");
+    const { client, answers } = await idleClient(server);
     // both in one turn: the server has read nothing when it closes
     client.write(REQUEST);
     const closing = server.close();
     await Promise.all([closing, once(client, "close")]);
-    const answers = Buffer.concat(chunks).toString().split("HTTP/1.1 200 OK").slice(1);
     assert.deepEqual(
-      answers.map((answer) => /Connection: (\S+)/.exec(answer)?.[1]),
+      answers().map((answer) => /Connection: (\S+)/.exec(answer)?.[1]),
       ["keep-alive", "close"],
     );
     assert.deepEqual(warned, []);
@@ -105,19 +112,14 @@ describe("TLS server: close", () => {
         response.end("ok");
       },
     });
-    const client = connect({ host: "127.0.0.1", port: server.address.port, ca: bench.authority.cert });
-    await once(client, "secureConnect");
-    const chunks: Buffer[] = [];
-    client.on("data", (chunk: Buffer) => chunks.push(chunk));
-    client.write(REQUEST);
-    await once(client, "data");
+    const { client, answers } = await idleClient(server);
     /** That answer is written, and its end is told in this turn, before the request is read. */
     const closeNow = async () => {
       client.write(REQUEST);
       await server.close();
     };
     await Promise.all([bench.get(server, { path: "/last" }), ended, once(client, "close")]);
-    assert.equal(Buffer.concat(chunks).toString().split("HTTP/1.1 200 OK").length - 1, 2);
+    assert.equal(answers().length, 2);
   });
 
   it("does not wait for idle connections", async () => {
