@@ -9,8 +9,8 @@ type Handler<P> = (key: string, now: P | undefined, before: P | undefined) => vo
 
 interface ReflectorOptions<P> extends ListWatchOptions {
   /**
-   * What is kept of an object: the few fields that are asked for. Nobody hears of a change of any other. Throws for an object that cannot be
-   * used.
+   * What is kept of an object: the few fields that are asked for. Nobody hears of a change of any other, nor of one in private fields of a
+   * class, which are not compared. Throws for an object that cannot be used.
    */
   readonly project: (item: KubeItem) => P;
   /** Name of an index -> the values under which an object is found in it. */

@@ -67,9 +67,7 @@ class Workloads {
       ...watches.workloads.map((watch) =>
         watch.reflector.onChange((key, now, before) => this.#changed(watch, key, { now, before })),
       ),
-      watches.namespaces.onChange((name, now, before) => {
-        if (!isDeepStrictEqual(now, before)) this.#addAll(name);
-      }),
+      watches.namespaces.onChange((name) => this.#addAll(name)),
     ];
     this.#addAll();
     return runQueue(this.#queue, undo);
