@@ -80,7 +80,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "ipam-plugin/agent/agent.ts",
     from: "await replaySpool(folder, handle, log, services.bootId);",
     to: "",
-    caughtBy: "node.test.ts",
+    caughtBy: "node-away.test.ts",
     test: "B7 ",
   },
   {

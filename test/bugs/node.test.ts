@@ -18,8 +18,6 @@ import {
   NodeBench,
   podArgs,
 } from "../../ipam-plugin/agent/testing/node-bench.ts";
-import { TestingAgent } from "../cni/testing-agent.ts";
-import { networkOf, Runtime, sandboxOf } from "../support/runtime.ts";
 
 /** The answer, if there is one without any time passing. */
 async function answeredAtOnce(answering: Promise<Answer>): Promise<Answer | undefined> {
@@ -83,22 +81,6 @@ describe("bugs of others, on the node", () => {
     for (const cid of ["d", "e"]) given.push(...(await node.add({ cid })));
     assert.equal(new Set(given).size, 5);
     assert.deepEqual(await node.add({ cid: "a" }), given.slice(0, 1));
-  });
-
-  it("B7 what was released while the agent was away is free before it serves", async () => {
-    const agent = await TestingAgent.start();
-    const network = networkOf({ ranges: [[{ subnet: "10.30.0.0/24" }]] });
-    const runtime = new Runtime({ socket: agent.socket, network });
-    const sandboxes = Array.from({ length: 20 }, () => sandboxOf(undefined));
-    try {
-      await Promise.all(sandboxes.map((one) => runtime.attach(one)));
-      await agent.stop();
-      await Promise.all(sandboxes.map((one) => runtime.detach(one)));
-      await agent.start();
-      assert.deepEqual(agent.held, []);
-    } finally {
-      await agent.remove();
-    }
   });
 
   it("B9 an ADD that cannot go on ends in its time, and keeps nobody waiting longer", async () => {
