@@ -2,12 +2,12 @@
 
 import type { Refusal } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
-import { poolsContaining, type RecordReader } from "../../../allocator/cache/reader.ts";
 import { networkAttachments } from "../../../allocator/manifest/network-attachments.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { addressesOn } from "../../../allocator/model/interfaces.ts";
 import { isOnNetwork, namesAttachments, otherNetwork } from "../../../allocator/pool/pool-networks.ts";
 import type { AttachmentKey, PodRef } from "./claim-source.ts";
+import { type PoolsOfAddresses, poolsFor } from "./pool-for-address.ts";
 
 interface NetworkPlace {
   readonly pod: Pick<PodRef, "namespace">;
@@ -32,14 +32,14 @@ export function networkNames({ pod, attachment }: NetworkPlace, annotations: Lab
  * | refusal   | they are for none of the pod's networks: it must not start with other addresses |
  */
 export function claimOnNetwork(
-  view: Pick<RecordReader, "poolOf">,
+  view: PoolsOfAddresses,
   claim: Claim,
   request: NetworkPlace,
   annotations: Labels | undefined,
 ): "serves" | "elsewhere" | "unknown" | Refusal {
   const names = networkNames(request, annotations ?? {});
   const named = addressesOn(claim, request.attachment.interface);
-  const pools = poolsContaining(view, named ?? claim.addresses);
+  const pools = (named ?? claim.addresses).flatMap((address) => poolsFor(view, claim, address));
   const others = pools.filter((pool) => !isOnNetwork(pool, names));
   const [first] = others;
   if (first === undefined) return "serves";

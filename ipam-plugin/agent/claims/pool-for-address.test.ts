@@ -26,6 +26,18 @@ describe("an address of a claim that two pools contain", () => {
     assert.deepEqual(addresses, [{ address: "10.20.0.70", prefixLength: 24, gateway: "10.20.0.100" }]);
   });
 
+  it("is for the networks of that pool, whatever the other one is for", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    await pin(world, "a", "10.20.0.70");
+    await world.realStore.create("pool", { ...OVER, spec: { ...OVER.spec, networks: ["elsewhere"] } });
+    await world.settle();
+    const { addresses } = await assignedClaim(claimsOf(world), ask("a"));
+    assert.deepEqual(
+      addresses.map(({ address }) => address),
+      ["10.20.0.70"],
+    );
+  });
+
   it("is not given by an agent that cannot know the pool", async (t) => {
     const node = await NodeWorld.open();
     t.after(() => node.close());

@@ -20,21 +20,26 @@ export interface PoolsOfAddresses {
  * is refused. Undefined: no pool contains the address.
  */
 export function poolFor(view: PoolsOfAddresses, claim: Claim, address: Address): Pool | Refusal | undefined {
-  const all: Pool[] = [];
-  for (const pool of view.pools()) if (rangeOf(pool, address) !== undefined) all.push(pool);
-  const [first, second] = all;
-  if (first === undefined || second === undefined) return first;
-  const reserved = view.reservation?.(address)?.record;
-  const isIts = reserved !== undefined && claimKey(reserved.claim) === claimKey(claim);
-  const home = isIts ? all.find(({ name }) => name === reserved.pool) : undefined;
-  if (home !== undefined) return home;
-  const { pools = [], interfacePools = {} } = claim.request;
-  const asked = [...pools, ...Object.values(interfacePools).flat()];
-  const named = all.filter(({ name }) => asked.includes(name));
-  const [left = first, ...others] = named.length > 0 ? named : all;
+  const [left, ...others] = poolsFor(view, claim, address);
+  if (left === undefined) return undefined;
   const said = reached(left, address);
   if (others.every((other) => isDeepStrictEqual(reached(other, address), said))) return left;
   return ambiguous(claim, address, [left, ...others]);
+}
+
+/** The pools that the address may have been reserved of: one, where the reservation or what the claim asks for says which. */
+export function poolsFor(view: PoolsOfAddresses, claim: Claim, address: Address): readonly Pool[] {
+  const all: Pool[] = [];
+  for (const pool of view.pools()) if (rangeOf(pool, address) !== undefined) all.push(pool);
+  if (all.length < 2) return all;
+  const reserved = view.reservation?.(address)?.record;
+  const isIts = reserved !== undefined && claimKey(reserved.claim) === claimKey(claim);
+  const home = isIts ? all.find(({ name }) => name === reserved.pool) : undefined;
+  if (home !== undefined) return [home];
+  const { pools = [], interfacePools = {} } = claim.request;
+  const asked = [...pools, ...Object.values(interfacePools).flat()];
+  const named = all.filter(({ name }) => asked.includes(name));
+  return named.length > 0 ? named : all;
 }
 
 function reached(pool: Pool, address: Address): unknown {
