@@ -47,9 +47,10 @@ export const hosts = listing<Row>({
 /** A host writes every 10 s, by its own clock: what is silent may be gone, or be cut off from etcd. */
 const SILENT_MS = 60_000;
 
-function stateOf({ record: { fenced, seen } }: Host, now: number): string {
+function stateOf({ record: { fenced, seen, refusal } }: Host, now: number): string {
   if (fenced !== undefined) return `fenced ${timeOf(fenced.at)} by ${fenced.by}`;
-  return now - seen <= SILENT_MS ? "up" : "silent";
+  if (now - seen > SILENT_MS) return "silent";
+  return refusal === undefined ? "up" : "up, gives no address"; // why, -o yaml has
 }
 
 function fencedOf({ fenced }: Host["record"]): object {

@@ -5,7 +5,7 @@ import { after, before, describe, it } from "node:test";
 import { havePartsOrSkip } from "../api/binaries.ts";
 import { eventually } from "../support/eventually.ts";
 import { failureOf, type NetworkConfig, type Sandbox } from "../support/runtime.ts";
-import { HostProcess, listed } from "./host-process.ts";
+import { berthctl, HostProcess, listed } from "./host-process.ts";
 import { type Members, startMembers } from "./members.ts";
 
 const RANGE = { subnet: "10.10.20.0/24", rangeStart: "10.10.20.50", rangeEnd: "10.10.20.55" };
@@ -46,6 +46,10 @@ if (havePartsOrSkip(["etcd"])) {
         assert.equal(FORGOTTEN.exec(msg)?.[1], host.node, msg);
       }
       assert.deepEqual(await listed(members.urls, "reservations"), []);
+      await eventually("both are seen to be alive, and to refuse", async () => {
+        const { stdout } = await berthctl(members.urls, "get", "hosts");
+        return [...stdout.matchAll(/^host-[ab] .* up, gives no address/gm)].length === 2 || undefined;
+      });
       for (const [host, box] of boxes) await host.runtime.detach(box);
       const given = new Set<string>();
       for (const host of [a, b, a, b, a, b]) {

@@ -17,6 +17,8 @@ export interface HostRecord {
   readonly seen: number;
   /** A person has said that it is gone for good, so that its addresses may be others'. */
   readonly fenced?: { readonly at: number; readonly by: string };
+  /** Why it gives no address, though it is alive, in words for people. */
+  readonly refusal?: string;
 }
 
 export interface StoredHost {
@@ -33,6 +35,7 @@ const readRecord = object<HostRecord>({
   process: text,
   seen: milliseconds,
   fenced: optional(readFenced),
+  refusal: optional(text),
 });
 
 type Unreadable = (fault: BerthError, name: string) => void;

@@ -62,8 +62,7 @@ class OneKey {
     return this.stored;
   }
 
-  presence(journal: string, process: string): Presence {
-    const clock = new ManualClock();
+  presence(journal: string, process: string, clock = new ManualClock()): Presence {
     return new Presence({
       registry: this,
       node: "host-a",
@@ -190,7 +189,7 @@ describe("a host's record", () => {
     await next.close();
     await assert.rejects(next.revision(), refused);
     inUse.pop();
-    assert.equal(await next.revision(), 78);
+    assert.equal(await next.revision(), 79, "after it said that it is alive");
   });
 
   it("gives nothing out of a backup in which a container of it has another address", async () => {
@@ -225,6 +224,38 @@ describe("a host's record", () => {
       );
     });
   }
+
+  it("is written on while it gives nothing, so that nobody takes its containers for gone", async () => {
+    const key = new OneKey();
+    key.claims.clear();
+    const clock = new ManualClock();
+    const presence = key.presence("j1", "p1", clock);
+    let inUse = [BOX];
+    presence.start(() => inUse);
+    const nextBeat = async () => {
+      for (let i = 0; i < 20; i++) await nextTurn();
+      clock.advance(10_000);
+      for (let i = 0; i < 20; i++) await nextTurn();
+    };
+    await nextBeat();
+    const { revision, record } = key.stored ?? assert.fail("it has told nobody");
+    assert.match(record.refusal ?? "", /^etcd does not have what containers of host host-a have/);
+    assert.equal(presence.isOwn, false);
+    await nextBeat();
+    assert.equal(key.stored?.revision, revision + 1);
+    await assert.rejects(presence.revision(), { code: "NOT_READY" });
+    assert.equal(key.stored?.revision, revision + 1, "an ADD that is refused writes nothing");
+    await key.presence("j1", "p2").beat(); // a later process, which knows of no container
+    await nextBeat();
+    assert.match(presence.refusal ?? "", /^another process serves as host host-a since/);
+    const later = key.presence("j1", "p3", clock);
+    inUse = [];
+    later.start(() => inUse);
+    await nextBeat();
+    assert.deepEqual([later.isOwn, key.stored?.record.refusal], [true, undefined]);
+    await presence.close();
+    await later.close();
+  });
 
   it("goes through the journal for no ADD as long as the host gives addresses", async () => {
     const key = new OneKey();

@@ -186,6 +186,15 @@ export class Presence {
     this.#enter("write", written);
   }
 
+  /** That it gives no address does not mean that its containers are gone: whoever looks must not take it for a host that is off. */
+  async #tellThatItIsAlive(): Promise<void> {
+    const { registry, node, process, clock } = this.#options;
+    const { refusal = "" } = this;
+    const record = { journal: this.#options.journal(), process, seen: Math.floor(clock.now()), refusal };
+    // what is there since is seen at the next look
+    if ((await registry.put(node, record, this.#there?.revision ?? 0)) !== "changed") this.#wasThere = true;
+  }
+
   /** One that etcd does not keep. An ADD may wait for the answer, so the claims are not asked for in turn. */
   async #missingOf(inUse: readonly InUse[]): Promise<InUse | undefined> {
     let missing: InUse | undefined;
@@ -224,6 +233,7 @@ export class Presence {
         await this.beat();
         this.fault = undefined;
         if (this.#own === undefined && this.#state === "write") await this.beat(); // it was changed: why?
+        if (this.#state === "forgotten") await this.#tellThatItIsAlive();
       } catch (error) {
         this.#own = undefined;
         if (!(error instanceof BerthError)) throw error;
