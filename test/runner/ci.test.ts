@@ -42,7 +42,7 @@ describe("the gate", () => {
   afterEach(() => rmSync(folder, { recursive: true }));
 
   /** What a target does, by its name; the others do nothing. */
-  function start(recipes: Readonly<Record<string, string>>): ChildProcess {
+  function start(recipes: Readonly<Record<string, string>>, more: NodeJS.ProcessEnv = {}): ChildProcess {
     const rules = TARGETS.map((target) => `${target}:\n\t@${recipes[target] ?? "true"}\n`);
     writeFileSync(
       join(folder, "Makefile"),
@@ -52,7 +52,7 @@ describe("the gate", () => {
     // of its own session, as a terminal's
     return spawn("bash", [".ci/run"], {
       cwd: folder,
-      env,
+      env: { ...env, ...more },
       stdio: ["ignore", "pipe", "inherit"],
       detached: true,
     });
@@ -86,8 +86,8 @@ describe("the gate", () => {
   }
 
   /** A line of suites.jsonl, as a run of tests writes it. */
-  function summary(verdict: string): string {
-    const line = { suite: "x", verdict, tests: 1, passed: 1, failed: 0, cancelled: 0, skipped: 0 };
+  function summary(verdict: string, failures: readonly string[] = []): string {
+    const line = { suite: "x", verdict, tests: 1, passed: 1, failed: 0, cancelled: 0, skipped: 0, failures };
     return `echo '${JSON.stringify(line)}' >>build/ci/suites.jsonl; test ${verdict} = passed`;
   }
 
@@ -102,6 +102,7 @@ describe("the gate", () => {
   for (const [signal, status] of [
     ["SIGTERM", 143],
     ["SIGINT", 130],
+    ["SIGHUP", 129],
   ] as const) {
     it(`ends what is under way on ${signal}, and says so`, async () => {
       const gate = start({ test: endless("test"), "control-plane": endless("builder") });
@@ -155,5 +156,46 @@ describe("the gate", () => {
     assert.match(whole.text, /^failed: test: exit status 2; alone: make test$/m);
     const red = await ended(start({ "api-test": summary("failed") }));
     assert.equal(red.code, 1);
+  });
+
+  it("is red if a test failed of what was not through when the time was over", async () => {
+    // it is begun however little time is left, and ended 15 s before that is over
+    const eager = readFileSync(join(ROOT, ".ci/run"), "utf8").replaceAll(
+      /(?<=load-test|control-plane) 120/g,
+      " 1",
+    );
+    writeFileSync(join(folder, ".ci/run"), eager);
+    const recipe = `${summary("failed", ["a"])}; sleep 1000`;
+    const { code, text } = await ended(start({ "load-test": recipe }, { BERTH_CI_SECONDS: "20" }));
+    assert.equal(code, 1, text);
+    const alone = "failed, and was not through when the time was over; alone: make load-test";
+    assert.ok(text.includes(`\nfailed: load-test: ${alone}\n`), text);
+  });
+
+  it("takes what somebody else killed for a failure, not for what there was no time for", async () => {
+    const { code, text } = await ended(start({ "load-test": "kill -KILL $$PPID" }));
+    assert.equal(code, 1, text);
+    assert.match(text, /^failed: load-test: exit status 137; alone: make load-test$/m);
+  });
+
+  it("has its time whatever the machine's clock is set to meanwhile", async () => {
+    mkdirSync(join(folder, "bin"));
+    const back = `#!/bin/sh\nif [ -e ${folder}/back ]; then echo 1000; else exec /bin/date "$@"; fi\n`;
+    writeFileSync(join(folder, "bin/date"), back, { mode: 0o755 });
+    const path = { PATH: `${folder}/bin:${process.env["PATH"]}` };
+    const { text } = await ended(start({ check: `touch ${folder}/back` }, path));
+    assert.match(text, /^=== load-test \(2[45]\d\d s left\)$/m);
+  });
+
+  it("is one at a time in a folder", async () => {
+    const first = start({ test: endless("test") });
+    const end = ended(first);
+    await pidOf("test");
+    const second = await ended(start({}));
+    first.kill("SIGTERM");
+    const { text } = await end;
+    assert.equal(second.code, 1, second.text);
+    assert.match(second.text, /^another \.ci\/run is under way in this folder, [^\n]*\n$/);
+    assert.match(text, /^failed: ended by SIGTERM while test was under way$/m);
   });
 });
