@@ -90,8 +90,12 @@ const wholeFile = (file: string, message: string): FailureRecord => {
 const isSkipped = (skip: Completed["skip"]) => skip !== undefined && skip !== false;
 
 function skippedOf({ skip, details }: Completed): readonly RunRecord[] {
-  if (!isSkipped(skip) || details.type === "suite") return [];
-  return [{ kind: "skipped", why: typeof skip === "string" && skip !== "" ? skip : "no reason given" }];
+  if (!isSkipped(skip)) return [];
+  const why = typeof skip === "string" && skip !== "" ? skip : "no reason given";
+  // what is in it was not even defined: nobody knows how many tests that are
+  return [
+    { kind: "skipped", why: details.type === "suite" ? `${why} (a suite, with all that is in it)` : why },
+  ];
 }
 
 class Recorder {

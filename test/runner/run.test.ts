@@ -46,6 +46,8 @@ interface More {
   readonly options?: { readonly isApart: boolean };
   readonly globalSetup?: string | undefined;
   readonly first?: readonly string[];
+  /** Only tests whose name matches. */
+  readonly test?: string;
 }
 
 describe("a run of a suite", () => {
@@ -65,7 +67,7 @@ describe("a run of a suite", () => {
     const { globalSetup, first = [] } = more;
     const setUp = globalSetup === undefined ? {} : { globalSetup: `test/runner/examples/${globalSetup}` };
     const group = { name: "host", files, isolation, first, ...setUp };
-    const isPassed = await run.pass({ group, files, runs: 1 });
+    const isPassed = await run.pass({ group, files, runs: 1, name: more.test });
     return { isPassed, ...(await run.finish()) };
   }
 
@@ -177,6 +179,26 @@ describe("a run of a suite", () => {
       await ended;
       while (ofRun().length > 0) await pause(50);
       assert.deepEqual(readdirSync(folder), []);
+      const isRecord = (file: string) => file.startsWith("records-");
+      while (readdirSync(report).some(isRecord)) await pause(50);
+    });
+
+    it(`names a suite that is skipped whole (isolation: ${isolation})`, async () => {
+      const { summary } = await runOf("skips.ts", isolation);
+      assert.deepEqual([summary.verdict, summary.tests], ["passed", 1]);
+      const why = "it needs another machine (a suite, with all that is in it)";
+      assert.deepEqual(summary.skippedFor, [{ why, tests: 1 }]);
+    });
+
+    it(`says that nothing passed if all of it was skipped (isolation: ${isolation})`, async () => {
+      const { summary } = await runOf("skips.ts", isolation, { test: "what nobody" });
+      assert.deepEqual(summary.complaints, ["nothing passed: all of it was skipped"]);
+    });
+
+    it(`reads on after a line that was cut off (isolation: ${isolation})`, async () => {
+      const cut = `{"kind":"begun","file":"${join(ROOT, ENDLESS)}","path":["}`;
+      const { summary } = await runOf("tells.ts", isolation, { env: { BERTH_TELLS: cut } });
+      assert.deepEqual([summary.verdict, summary.tests], ["passed", 1]);
     });
   }
 

@@ -103,7 +103,7 @@ export class SuiteRun {
     this.#report = reportFolder(suite, env);
     this.#records = join(this.#report, `records-${this.#id}`);
     this.#folder = this.#isMarked ? mkdtempSync(join(tmpdir(), "b-")) : "";
-    this.#guard = this.#isMarked ? startGuard(this.#id, this.#folder) : undefined;
+    this.#guard = this.#isMarked ? startGuard(this.#id, this.#folder, this.#records) : undefined;
     this.#env = {
       ...env,
       ...(this.#isMarked && { TMPDIR: this.#folder, BERTH_RUN: this.#id }),
@@ -212,6 +212,7 @@ export class SuiteRun {
 
   #nothingPassed({ tests }: Counts): string {
     if (tests > 0) return `nothing passed: ${tests === 1 ? "the one test" : `all ${tests} tests`} skipped`;
+    if (this.#skippedFor.length > 0) return "nothing passed: all of it was skipped";
     return this.#name === undefined ? "no test was run" : `no test is called ${this.#name}`;
   }
 
@@ -262,8 +263,8 @@ function interruptedWords({ file, path, again }: UnderWay): readonly string[] {
   return [`${file}: ${path.join(" › ")} was under way`, `  again: ${again}`];
 }
 
-function startGuard(id: string, folder: string): Writable {
-  const guard = spawn(process.execPath, [join(import.meta.dirname, "guard.ts"), id, folder], {
+function startGuard(...said: readonly [id: string, folder: string, records: string]): Writable {
+  const guard = spawn(process.execPath, [join(import.meta.dirname, "guard.ts"), ...said], {
     cwd: ROOT,
     stdio: ["pipe", "ignore", "inherit"],
     detached: true,

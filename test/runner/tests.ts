@@ -213,7 +213,15 @@ const toldBeside = (records: string) => `${records}-exits`;
 /** None: the runner did not come as far as that. */
 function readRecords(file: string): readonly RunRecord[] {
   if (!existsSync(file)) return [];
-  const lines = readFileSync(file, "utf8").split("\n");
-  // the last one may have been cut off
-  return lines.filter((line) => line.endsWith("}")).map((line): RunRecord => JSON.parse(line));
+  return readFileSync(file, "utf8").split("\n").flatMap(recordIn);
+}
+
+/** None: it was cut off, as the last one where a process was killed, or where no space was left. */
+function recordIn(line: string): readonly RunRecord[] {
+  try {
+    const record: RunRecord = JSON.parse(line);
+    return [record];
+  } catch {
+    return [];
+  }
 }
