@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // run.ts [FILE...]: passes the cases on the cluster that is up, or on one that comes and goes with this run.
+//   --name PATTERN             only those whose full name matches
 //   BERTH_CASES=ci             those that fit into a gate's time; what is left out is said by name
 //   USE_EXISTING_CLUSTER=true  the cluster of KUBECONFIG, in which Berth runs already
 import { globSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { ROOT } from "../runner/files.ts";
 import { isGreen } from "../runner/results.ts";
 import { SuiteRun } from "../runner/run.ts";
@@ -34,6 +36,7 @@ const ORDER = [
   "startup",
 ];
 
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { name: { type: "string" } } });
 const state = StateFolder.of(process.env);
 const cluster = new Cluster(state);
 const external = isExternal();
@@ -46,7 +49,7 @@ const say = (what: string) =>
 const run = new SuiteRun("cluster-test", process.env, { isMarked: false });
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => run.interrupt("SIGINT"));
 try {
-  await passAll(process.argv.slice(2));
+  await passAll(positionals);
 } catch (error) {
   run.complain(error instanceof Error ? error.message : String(error));
 }
@@ -78,7 +81,8 @@ async function bringUp(): Promise<void> {
 /** Runs each file in a process of its own, in that order. */
 async function pass(files: readonly string[]): Promise<void> {
   const group = groupNamed("cluster");
-  for (const file of files) await run.pass({ group, files: [relative(ROOT, resolve(file))], runs: 1 });
+  for (const file of files)
+    await run.pass({ group, files: [relative(ROOT, resolve(file))], runs: 1, name: values.name });
 }
 
 function all(): readonly string[] {

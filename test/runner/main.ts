@@ -43,14 +43,18 @@ try {
 }
 
 async function main(): Promise<number> {
-  checkNamed();
-  if (values.list) for (const { files } of asked()) console.log(files.join("\n"));
-  else if (values.names) return printNames();
-  else if (values.watch) {
+  checkAsked();
+  if (values.list) {
+    for (const { files } of asked()) console.log(files.join("\n"));
+    return 0;
+  }
+  if (values.names) return printNames();
+  checkRunHere();
+  if (values.watch) {
     await watch(asked, pass);
     return INTERRUPTED;
-  } else return (await pass(asked())).isGreen ? 0 : 1;
-  return 0;
+  }
+  return (await pass(asked())).isGreen ? 0 : 1;
 }
 
 function asked(): readonly Asked[] {
@@ -64,8 +68,16 @@ function asked(): readonly Asked[] {
     .filter(({ files }) => files.length > 0);
 }
 
-/** A run without the tests that were asked for would look green. */
-function checkNamed(): void {
+/** A run without the tests, or the runs of them, that were asked for would look green. */
+function checkAsked(): void {
+  if (values.runs !== undefined && !(Number(values.runs) > 0))
+    throw new Refused(`--runs ${values.runs} is no share: 0.1 is a tenth, 1 is all`);
+  if (values.name === "") throw new Refused("--name has no pattern");
+  try {
+    RegExp(values.name ?? "");
+  } catch (error) {
+    throw new Refused(`--name: ${error instanceof Error ? error.message : error}`);
+  }
   const all = asked();
   const absent = named.filter((file) => !all.some(({ files }) => files.includes(file)));
   if (absent.length > 0) throw new Refused(`it has no file of tests called ${absent.join(", ")}`);
@@ -77,6 +89,13 @@ function partsOf(name: string): readonly Part[] {
   if (parts.length > 0) return parts;
   const known = [...Object.keys(SUITES), ...GROUPS.map((group) => group.name)];
   throw new Refused(`there is no suite named "${name}"; there are ${[...new Set(known)].join(", ")}`);
+}
+
+/** Where its files need what another program makes, they would run on whatever is there: somebody's own cluster. */
+function checkRunHere(): void {
+  for (const { group } of asked())
+    if (group.by !== undefined)
+      throw new Refused(`its files are run by ${group.by} [FILE...] [--name PATTERN]`);
 }
 
 function printNames(): number {

@@ -220,7 +220,7 @@ function again({ group, runs, file, path }: Alone): string {
   const name = path.length === 0 ? "" : ` --name ${quoted(`^${escaped(path.join(" "))}$`)}`;
   const share = runs === 1 ? "" : ` --runs ${runs}`;
   const which = file === "" ? "" : ` ${file}`;
-  return `${NODE} test/runner/main.ts ${group.name}${which}${name}${share}`;
+  return `${NODE} ${group.by ?? `test/runner/main.ts ${group.name}`}${which}${name}${share}`;
 }
 
 function escaped(text: string): string {

@@ -5,7 +5,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { allFiles, filesOf, groupOf, ROOT } from "./files.ts";
-import { sharesOf } from "./outcome.ts";
+import { outcomeOf, sharesOf } from "./outcome.ts";
 import { GROUPS, groupNamed, SUITES } from "./suites.ts";
 
 /** Run by test/cluster/run.ts, which brings up what its files need. */
@@ -22,6 +22,36 @@ describe("suites", () => {
     const { status, stderr } = list("unit", there);
     assert.notEqual(status, 0);
     assert.match(stderr, /^unit: it has no file of tests called test\/docs\/firewall\.test\.ts\n$/);
+  });
+
+  it("refuses a share or a name that would leave out what was asked for, and what another program runs", () => {
+    const refusal = (...args: string[]) => {
+      const how = [join(ROOT, "test/runner/main.ts"), ...args];
+      const { status, stderr } = spawnSync(process.execPath, how, { encoding: "utf8" });
+      assert.equal(status, 1, stderr);
+      return stderr.trim();
+    };
+    const file = ["unit", "system/clock.test.ts"] as const;
+    for (const share of ["abc", "0", ""])
+      assert.equal(
+        refusal(...file, "--runs", share),
+        `unit: --runs ${share} is no share: 0.1 is a tenth, 1 is all`,
+      );
+    assert.match(refusal(...file, "--name", "("), /^unit: --name: Invalid regular expression: [^\n]*$/);
+    assert.equal(refusal(...file, "--name", ""), "unit: --name has no pattern");
+    assert.equal(
+      refusal("cluster"),
+      "cluster: its files are run by test/cluster/run.ts [FILE...] [--name PATTERN]",
+    );
+  });
+
+  it("says how what failed on a cluster is run alone: by what brings one up", () => {
+    const group = groupNamed("cluster");
+    const [name = ""] = filesOf(group);
+    const failure = { kind: "failure", file: join(ROOT, name), path: ["a", "b"], selects: 2 } as const;
+    const records = [{ ...failure, message: "no", isCancelled: false }];
+    const { failures } = outcomeOf(records, { group, files: [name], runs: 1 }, false);
+    assert.equal(failures[0]?.again, `node_modules/.bin/node test/cluster/run.ts ${name} --name '^a b$'`);
   });
 
   it("have every file of tests that there is, each in one group", () => {

@@ -19,6 +19,8 @@ export interface Group {
   /** Further arguments of node, and variables, of all processes of the group. */
   readonly nodeArgs?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** What runs its files, and alone can: it makes what they need. Absent: test/runner/main.ts. */
+  readonly by?: string;
 }
 
 /** A group in a suite. `runs`: the share of the full number of random runs and repetitions (test/support/runs.ts). */
@@ -164,6 +166,7 @@ export const GROUPS: readonly Group[] = [
     files: ["test/cluster/*.cluster-test.ts"],
     isolation: "process",
     concurrency: 1,
+    by: "test/cluster/run.ts",
   },
 ];
 
