@@ -188,7 +188,7 @@ function withOpen(failure: Failure, open: readonly UnderWay[]): Failure {
   return { ...failure, message: [...lines, failure.message].join("\n") };
 }
 
-function wholeFile(file: string, message: string, asked: Asked): Failure {
+export function wholeFile(file: string, message: string, asked: Asked): Failure {
   return { file, path: [], message, again: again({ ...asked, file, path: [] }), cancelled: 0 };
 }
 

@@ -5,7 +5,15 @@ import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join, matchesGlob, relative } from "node:path";
 import { ROOT } from "./files.ts";
 import type { Namespaces } from "./namespaces.ts";
-import { type Asked, brokenOff, type Outcome, outcomeOf, type UnderWay, underWay } from "./outcome.ts";
+import {
+  type Asked,
+  brokenOff,
+  type Outcome,
+  outcomeOf,
+  type UnderWay,
+  underWay,
+  wholeFile,
+} from "./outcome.ts";
 import type { RunRecord } from "./record.ts";
 import type { Group } from "./suites.ts";
 
@@ -50,7 +58,14 @@ export async function runTests(whole: Asked, surroundings: Surroundings): Promis
   if (silence === undefined && isExplained) return { ...outcome, underWay: open };
   const which = asked.files.length === 1 ? asked.files[0] : `${asked.files.length} files`;
   const why = silence ?? `the process of ${which} ended with ${status} before it had told of all tests`;
-  if (open.length === 0) return { ...outcome, underWay: open, complaint: `${why}, ${lastBegun(all)}` };
+  const reason = silence === undefined || !all.some(({ kind }) => kind === "begun") ? "" : `${ENDED}, `;
+  const held = silence === undefined || open.length > 0 ? [] : heldFiles(all, asked);
+  if (held.length > 0) {
+    const failures = held.map((file) => wholeFile(file, `${why}: ${HELD}`, asked));
+    return { ...outcome, underWay: open, failures: [...outcome.failures, ...failures] };
+  }
+  if (open.length === 0)
+    return { ...outcome, underWay: open, complaint: `${why}, ${reason}${lastBegun(all)}` };
   const broken = open.map((one) => brokenOff(one, `${why}, and this test was under way`));
   return { ...outcome, underWay: open, failures: [...outcome.failures, ...broken] };
 }
@@ -174,6 +189,19 @@ function endInSilence(
 }
 
 const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+const HELD =
+  "its tests had ended and its process had not: a hook hangs, or a timer, a server or a process that they left open";
+const ENDED =
+  "though all tests that had begun had ended: a hook hangs, or one of them left a timer, a server or a process open";
+
+/** Files in processes of their own that began, and did not end (cost.ts). */
+function heldFiles(records: readonly RunRecord[], { group }: Asked): readonly string[] {
+  const of = (kind: "begun" | "cpu") =>
+    new Set(records.flatMap((one) => (one.kind === kind ? [relative(ROOT, one.file)] : [])));
+  const ended = of("cpu");
+  return group.isolation === "process" ? [...of("begun")].filter((file) => !ended.has(file)) : [];
+}
 
 function lastBegun(records: readonly RunRecord[]): string {
   const last = records.findLast((record) => record.kind === "begun");

@@ -35,7 +35,8 @@ channel("tracing:node.test:start").subscribe((message) => {
   if (!isPublished(message) || typeof message.file !== "string") return;
   const { name, nesting, file, type } = message;
   if (nesting === 0) files.set(`${type} ${name}`, [...(files.get(`${type} ${name}`) ?? []), file]);
-  if (type !== "test") return;
+  // which a process publishes when the tests that it has are over
+  if (type !== "test" || name === "<root>") return;
   const context = getTestContext();
   const path = context !== undefined && "fullName" in context ? context.fullName.split(JOINT) : [name];
   paths.set(message, path);
