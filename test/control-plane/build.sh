@@ -15,6 +15,11 @@ helm=$(version_of helm.sh/helm/v3 helm/go.mod)
 issuer=$(version_of github.com/cert-manager/cert-manager cert-manager/go.mod)
 score=$(version_of github.com/zegl/kube-score kube-score/go.mod)
 libcni=$(version_of github.com/containernetworking/cni meta-plugin/go.mod)
+# A service has no HOME: as Node.js, which looks there for what is built, and for go.
+if [[ -z ${HOME+set} ]]; then
+  HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
+  export HOME
+fi
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/control-plane/$kubernetes-etcd-$etcd
 
 package_of() {
@@ -90,8 +95,9 @@ build() {
   file=$(file_of "$name")
   module=$(module_of "$name")
   if [[ $name == *.test ]]; then command=(test -c); fi
+  rm -f "$folder/.$name."* # of one that was killed: whoever has the lock is the only one
   half=$(mktemp "$folder/.$name.XXXXXX")
-  log=$(mktemp)
+  log=$(mktemp "$folder/.$name.XXXXXX")
   if ! (cd "$module" && CGO_ENABLED=0 GOWORK=off nice -n 19 \
     go "${command[@]}" -mod=readonly -trimpath -ldflags "$(linked "$name")" -o "$half" "$package") >"$log" 2>&1; then
     echo "cannot build $name:" >&2
