@@ -14,7 +14,7 @@ async function summaryOf(t: TestContext, isolation: "none" | "process"): Promise
   const report = mkdtempSync(join(tmpdir(), "berth-report-"));
   t.after(() => rmSync(report, { recursive: true }));
   // what node's runner tells the processes that it starts would make ours one of them
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { NODE_TEST_CONTEXT: _, BERTH_SEED: _seed, ...env } = process.env;
   const options = { output: "ignore", silenceMs: 3_000 } as const;
   const run = new SuiteRun("example", { ...env, BERTH_REPORT: report }, options);
   const files = [HOLDS, SKIPS];

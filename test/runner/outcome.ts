@@ -22,6 +22,8 @@ export interface Asked {
   readonly name?: string | undefined;
   /** At the same time as those before. */
   readonly isBeside?: boolean;
+  /** $BERTH_SEED, with which what is random is drawn alike. */
+  readonly seed?: string | undefined;
 }
 
 export interface Outcome {
@@ -193,12 +195,12 @@ export function wholeFile(file: string, message: string, asked: Asked): Failure 
 }
 
 /** A file that failed as a whole is a test that has the file's name. */
-function failureOf({ file, path, selects, message }: FailureRecord, { group, runs }: Asked): Failure {
+function failureOf({ file, path, selects, message }: FailureRecord, { group, runs, seed }: Asked): Failure {
   const [first = ""] = path;
   const whole = resolve(ROOT, first);
   const isFile = path.length === 1 && (file === undefined || whole === file);
   const name = relative(ROOT, file ?? whole);
-  const alone = { group, runs, file: file === undefined ? "" : name };
+  const alone = { group, runs, seed, file: file === undefined ? "" : name };
   return {
     file: name,
     path: isFile ? [] : path,
@@ -211,16 +213,18 @@ function failureOf({ file, path, selects, message }: FailureRecord, { group, run
 interface Alone {
   readonly group: Group;
   readonly runs: number;
+  readonly seed?: string | undefined;
   /** Empty: it is not known which. */
   readonly file: string;
   readonly path: readonly string[];
 }
 
-function again({ group, runs, file, path }: Alone): string {
+function again({ group, runs, seed = "", file, path }: Alone): string {
+  const drawn = seed === "" ? "" : `BERTH_SEED=${quoted(seed)} `;
   const name = path.length === 0 ? "" : ` --name ${quoted(`^${escaped(path.join(" "))}$`)}`;
   const share = runs === 1 ? "" : ` --runs ${runs}`;
   const which = file === "" ? "" : ` ${file}`;
-  return `${NODE} ${group.by ?? `test/runner/main.ts ${group.name}`}${which}${name}${share}`;
+  return `${drawn}${NODE} ${group.by ?? `test/runner/main.ts ${group.name}`}${which}${name}${share}`;
 }
 
 function escaped(text: string): string {

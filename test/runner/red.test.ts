@@ -77,7 +77,7 @@ describe("a run that is not green", () => {
     const names = Object.keys(sources).filter((name) => name.endsWith(".test.ts"));
     const files = names.map((name) => relative(ROOT, join(folder, name)));
     // what node's runner tells the processes that it starts would make ours one of them
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const { NODE_TEST_CONTEXT: _, BERTH_SEED: _seed, ...env } = process.env;
     const { name, silenceMs, timeoutMs, interrupt } = more;
     const options = { output: "ignore", ...(silenceMs !== undefined && { silenceMs }) } as const;
     const report = newFolder(join(tmpdir(), "berth-report-"));

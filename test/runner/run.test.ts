@@ -37,7 +37,7 @@ const hasMark = (variables: readonly string[]) =>
 
 /** Without what node's runner tells the processes that it starts, which would make ours one of them. */
 function own(): NodeJS.ProcessEnv {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { NODE_TEST_CONTEXT: _, BERTH_SEED: _seed, ...env } = process.env;
   return env;
 }
 
@@ -127,6 +127,12 @@ describe("a run of a suite", () => {
       assert.ok(folder !== "" && !existsSync(folder));
     });
   }
+
+  it("says how what failed is drawn alike", async () => {
+    const { summary } = await runOf("fails.ts", "process", { env: { BERTH_SEED: "7" } });
+    const [{ again } = { again: "" }] = summary.failures;
+    assert.match(again, /^BERTH_SEED='7' node_modules\/\.bin\/node test\/runner\/main\.ts host /);
+  });
 
   it("says what failed by itself, and how many were cancelled with it", async () => {
     const { summary, text } = await runOf("hook.ts", "process");

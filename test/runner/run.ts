@@ -144,18 +144,21 @@ export class SuiteRun {
     const records = `${this.#records}-${n}`;
     const { output = "inherit", silenceMs } = this.#options;
     const shown = new OutputInTurn(output, `${records}-output`, n);
-    const given = await runTests(share, {
-      env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
-      namespaces: this.#namespaces,
-      ...{ deadline, silenceMs, records },
-      output: shown.to,
-      started: (session, end) => {
-        this.#ends.add(end);
-        if (session === undefined) return;
-        this.#sessions.add(session);
-        this.#guard?.write(`${session}\n`);
+    const given = await runTests(
+      { ...share, seed: this.#env["BERTH_SEED"] },
+      {
+        env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
+        namespaces: this.#namespaces,
+        ...{ deadline, silenceMs, records },
+        output: shown.to,
+        started: (session, end) => {
+          this.#ends.add(end);
+          if (session === undefined) return;
+          this.#sessions.add(session);
+          this.#guard?.write(`${session}\n`);
+        },
       },
-    });
+    );
     shown.close();
     return given;
   }
