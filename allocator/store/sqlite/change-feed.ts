@@ -4,13 +4,21 @@ import { BerthError, messageOf } from "../../base/errors.ts";
 import type { Clock, Logger } from "../../base/ports.ts";
 import type { Change, Kind } from "../store.ts";
 import type { Database } from "./database.ts";
-import { CHUNK, LOG_START, logBounds, readChanges, readPage, storedOf } from "./rows.ts";
+import { CHUNK, LOG_START, newestRevision, readChanges, readPage, storedOf } from "./rows.ts";
 import { integerOf, type Row, textColumn } from "./sql.ts";
 
 /** How soon a watcher sees what another process wrote. */
 const POLL_MS = 200;
 /** After a read that failed. */
 const RETRY_MS = 1_000;
+
+/** What was read of the log last: after which revision, and when. */
+interface LastRead {
+  readonly after: number;
+  /** Of the feed's wakes: whoever is woken later reads again. */
+  readonly wakes: number;
+  readonly rows: readonly Row[];
+}
 
 /** How far a watcher was told. */
 interface Cursor {
@@ -37,6 +45,7 @@ export class ChangeFeed {
   #wakes = 0;
   /** Of the database's count of changes: where watchers were last woken for a commit of this object. */
   #wokenAt: number;
+  #lastRead: LastRead | undefined;
 
   constructor(database: Database, deps: { readonly clock: Clock; readonly log: Logger }) {
     this.#database = database;
@@ -78,7 +87,7 @@ export class ChangeFeed {
   async *#pass<K extends Kind>(kind: K, cursor: Cursor, signal: AbortSignal): AsyncGenerator<Change<K>> {
     yield { type: "relist" };
     cursor.shown.clear();
-    const start = this.#database.read(logBounds).newest;
+    const start = this.#database.readOnce(newestRevision);
     let after = LOG_START;
     for (;;) {
       const from = { after, rows: CHUNK };
@@ -104,23 +113,27 @@ export class ChangeFeed {
     if (cursor.doneAt === this.#wakes) return await this.#sleep(signal);
     const after = cursor.at ?? 0;
     const wakes = this.#wakes;
-    const { rows, oldest, newest, upTo } = this.#database.read((sql) => {
-      const bounds = logBounds(sql);
-      const span = { after, upTo: Math.min(after + CHUNK, bounds.newest) };
-      return { ...bounds, ...span, rows: readChanges(sql, kind, span) };
-    });
-    if (oldest > after + 1) {
+    const rows = this.#changesAfter(after, wakes);
+    const revisions = rows.map((row) => integerOf(row, "revision"));
+    if ((revisions[0] ?? 0) > after + 1) {
       this.#log.info("watch fell behind the log of changes and starts over", { kind });
       cursor.at = undefined;
       return;
     }
     for (const row of rows) {
       if (signal.aborted) return;
-      if (!isShown(cursor, row)) yield changeOf(kind, row);
+      if (row["kind"] === kind && !isShown(cursor, row)) yield changeOf(kind, row);
     }
-    cursor.at = upTo;
-    if (upTo === newest) cursor.doneAt = wakes;
+    cursor.at = revisions.at(-1) ?? after;
+    if (rows.length < CHUNK) cursor.doneAt = wakes;
     else await nextTurn();
+  }
+
+  /** Read once for all watchers that are woken together: they are equally far, as a rule, and most changes are of one kind. */
+  #changesAfter(after: number, wakes: number): readonly Row[] {
+    if (this.#lastRead?.after !== after || this.#lastRead.wakes !== wakes)
+      this.#lastRead = { after, wakes, rows: this.#database.readOnce((sql) => readChanges(sql, after)) };
+    return this.#lastRead.rows;
   }
 
   /** Until something is committed, here or elsewhere. Nothing may be awaited between the look at the wakes and this. */

@@ -39,11 +39,9 @@ const PUT =
 const DELETE = "DELETE FROM records WHERE kind = ? AND key = ?";
 const LOG = "INSERT INTO changes (kind, key, uid, created_at, body) VALUES (?, ?, ?, ?, ?)";
 const CUT = "DELETE FROM changes WHERE revision <= ?";
-/** Each in a query of its own: SQLite looks at the ends of the table for one of min and max, and reads all of it for both. */
-const BOUNDS =
-  "SELECT coalesce((SELECT min(revision) FROM changes), 0) AS oldest, coalesce((SELECT max(revision) FROM changes), 0) AS newest";
-const CHANGES =
-  "SELECT revision, key, uid, created_at, body FROM changes WHERE revision > ? AND revision <= ? AND kind = ? ORDER BY revision";
+const NEWEST = "SELECT coalesce(max(revision), 0) AS newest FROM changes";
+/** The limit is written out: as a value it would have the statement prepared again each time (SQLite's planner looks at it). */
+const CHANGES = `SELECT revision, kind, key, uid, created_at, body FROM changes WHERE revision > ? ORDER BY revision LIMIT ${CHUNK}`;
 
 /** The record in a row. Throws STATE_CORRUPT, naming the key. */
 export function storedOf<K extends Kind>(kind: K, row: Row): Stored<K> {
@@ -87,13 +85,12 @@ function cut(sql: Sql, revision: number, kept: number): void {
   if (revision % CUT_EVERY === 0) sql.run(CUT, revision - kept);
 }
 
-/** The revisions that the log has, 0 and 0 for an empty one. */
-export function logBounds(sql: Reader): { readonly oldest: number; readonly newest: number } {
-  const row = sql.get(BOUNDS);
-  return { oldest: integerOf(row, "oldest"), newest: integerOf(row, "newest") };
+/** The last revision that the log has, 0 for an empty one. */
+export function newestRevision(sql: Reader): number {
+  return integerOf(sql.get(NEWEST), "newest");
 }
 
-/** Changes of one kind, of revisions above `after` up to `upTo`, in their order. */
-export function readChanges(sql: Reader, kind: Kind, span: { after: number; upTo: number }): readonly Row[] {
-  return sql.all(CHANGES, span.after, span.upTo, kind);
+/** Changes of all kinds, the next CHUNK at most after a revision, in their order. None is missing between two of them. */
+export function readChanges(sql: Reader, after: number): readonly Row[] {
+  return sql.all(CHANGES, after);
 }
