@@ -20,10 +20,13 @@ interface BindDeps {
   readonly onHosts?: boolean;
 }
 
+/** A claim that was found, and as it was then, if that is known: it saves a read where the claim has not changed since. */
+type FoundClaim = Pick<ClaimMatch, "claim" | "token" | "assigned"> & { readonly seen?: Stored<"claim"> };
+
 /** Binds the claim that was found to this node, for the pod that asks. */
 export async function bindToNode(
   deps: BindDeps,
-  { claim, token, assigned }: ClaimMatch,
+  { claim, token, assigned, seen: found }: FoundClaim,
   request: AttachRequest,
   signal: AbortSignal,
 ): Promise<Stored<"claim"> | Refusal> {
@@ -37,14 +40,14 @@ export async function bindToNode(
       ? attachmentOf(bound, request, { ...context, node, news: "attached" })
       : undefined;
   const target = { name, uid, node, token, interface: attachTo, containerID, attachedTo, ...said, ...seen };
-  const tryBind = () =>
-    bind(context, claim, target, async (bound) => {
+  const tryBind = (from: string | Stored<"claim">) =>
+    bind(context, from, target, async (bound) => {
       throwIfCancelled(signal);
       return { ...(await askEvidence(inventory, bound, context.clock.now())), onHosts };
     });
-  const bound = await tryBind();
+  const bound = await tryBind(found ?? claim);
   if (!isRefusal(bound) || bound.code !== "CLAIM_CHANGED") return bound;
-  return (await settle(deps, request, signal)) ?? (await tryBind());
+  return (await settle(deps, request, signal)) ?? (await tryBind(claim));
 }
 
 /** Admission breaks off when a host goes down: what it was to write into the claim is written now. */

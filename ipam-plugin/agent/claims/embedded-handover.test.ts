@@ -204,6 +204,38 @@ describe("Claims, from one sandbox to the next", () => {
     assert.deepEqual(await claimAt(world, "shop/a"), bound);
   });
 
+  it("reads a claim once that stays as it was found, and binds what is there of one that was changed meanwhile", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    for (const [name, address] of [
+      ["a", "10.20.0.70"],
+      ["b", "10.20.0.71"],
+    ] as const)
+      await pin(world, name, address);
+    let reads: string[] = [];
+    const store = overlay(world.realStore, {
+      get: (kind, key) => {
+        reads.push(kind);
+        return world.realStore.get(kind, key);
+      },
+    });
+    const claims = new EmbeddedClaims({ ...optionsOf(world), context: { ...world.context, store } });
+    const attachAfter = async (name: string, change: () => Promise<unknown>) => {
+      reads = [];
+      const found = await claims.find(ask(name), LIVE);
+      assert.ok(found.kind === "found");
+      await change();
+      assert.equal((await claims.attach(found, ask(name), LIVE)).kind, "claimed");
+      return reads;
+    };
+    assert.deepEqual(await attachAfter("a", async () => {}), ["claim", "reservation"]);
+    const seen = await claimAt(world, "shop/b");
+    const retention = { ...seen.record.retention, ttlMs: 1 };
+    const keepShort = () => world.realStore.replace("claim", seen, { ...seen.record, retention });
+    assert.deepEqual(await attachAfter("b", keepShort), ["claim", "reservation", "claim", "reservation"]);
+    const { record } = await claimAt(world, "shop/b");
+    assert.deepEqual([record.binding?.podUID, record.retention], ["uid-b", retention]);
+  });
+
   it("does not give what was changed while it was being attached", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     await pin(world, "a", "10.20.0.70");

@@ -55,7 +55,7 @@ import type {
   SandboxNotice,
 } from "./claim-source.ts";
 import { type FormerAddresses, newClaimFor, reserveFormer } from "./new-claim.ts";
-import { attachmentOf, reportSandbox, type SandboxReport } from "./sandbox-status.ts";
+import { attachmentOf, reportSandbox, type SandboxNews } from "./sandbox-status.ts";
 
 export interface EmbeddedClaimsOptions {
   readonly context: Context;
@@ -86,6 +86,7 @@ export class EmbeddedClaims implements ClaimSource {
   readonly #options: EmbeddedClaimsOptions;
   /** claim -> as an ADD that is under way has made it, with its sandbox in it; whatever else befalls the claim ends that */
   readonly #made = new Map<string, Stored<"claim">>();
+  readonly #seen = new WeakMap<ClaimMatch, Stored<"claim">>(); // what was found, to be bound -> its claim as it was then
 
   constructor(options: EmbeddedClaimsOptions) {
     this.#options = options;
@@ -145,10 +146,11 @@ export class EmbeddedClaims implements ClaimSource {
 
   /** Another interface of the pod may have the claim already; this one is then served like that of a pod without any. */
   #foundFor(
-    { key, record }: Stored<"claim">,
+    claim: Stored<"claim">,
     said: Pick<ClaimMatch, "token" | "assigned">,
     request: AttachRequest,
   ): ClaimMatch | NoClaim | Refusal {
+    const { key, record } = claim;
     const { pod, annotations = {} } = request;
     const network = claimOnNetwork(this.#options.context.view, record, request, annotations);
     if (network === "elsewhere") return NO_CLAIM;
@@ -156,9 +158,10 @@ export class EmbeddedClaims implements ClaimSource {
     const { binding } = record;
     const isBoundToIt =
       binding?.node === this.#options.node && binding.podName === pod.name && binding.podUID === pod.uid;
-    return serves(record, request, isBoundToIt ? binding.interface : undefined)
-      ? { kind: "found", claim: key, ...said, ...besideOf(record) }
-      : NO_CLAIM;
+    if (!serves(record, request, isBoundToIt ? binding.interface : undefined)) return NO_CLAIM;
+    const found = { kind: "found", claim: key, ...said, ...besideOf(record) } as const;
+    if (!isBoundToIt) this.#seen.set(found, claim);
+    return found;
   }
 
   async attach(
@@ -173,7 +176,8 @@ export class EmbeddedClaims implements ClaimSource {
         requestMismatch(made.record, request) ?? resultOf(this.#options.context.view, made.record, request)
       );
     }
-    const bound = await bindToNode(this.#options, found, request, signal);
+    const seen = this.#seen.get(found);
+    const bound = await bindToNode(this.#options, { ...found, ...(seen && { seen }) }, request, signal);
     if (isRefusal(bound)) return bound;
     const { record } = bound;
     if (!servesBound(record, request)) return NO_CLAIM;
@@ -182,7 +186,7 @@ export class EmbeddedClaims implements ClaimSource {
     const { pod, attachment, seenAt } = request;
     const notice = { claim: found.claim, pod, attachment, ...(seenAt && { seenAt }) };
     // Before it is answered: the end of an older sandbox must not make the claim look free while this one has it.
-    const held = await this.#report(notice, "attached", signal);
+    const held = await this.#report(notice, { news: "attached", seen: bound, signal });
     // Until then it may have been at rest for a moment, and been changed or given back.
     if (!isDeepStrictEqual(held && formatHolding(held.record), formatHolding(record)))
       return changed(found.claim);
@@ -191,13 +195,13 @@ export class EmbeddedClaims implements ClaimSource {
 
   async detached(notice: SandboxEnd): Promise<void> {
     this.#made.delete(notice.claim);
-    const seen = await this.#report(notice, "detached");
+    const seen = await this.#report(notice, { news: "detached" });
     if (seen !== undefined) this.#options.enqueueForGc(seen.record);
   }
 
   /** A sandbox was given the claim's addresses, or has had them since before this process began. */
   async attached(notice: SandboxNotice): Promise<void> {
-    await this.#report(notice, "attached");
+    await this.#report(notice, { news: "attached" });
   }
 
   async lastSandboxes(claim: string): Promise<readonly ClaimAttachment[]> {
@@ -264,13 +268,9 @@ export class EmbeddedClaims implements ClaimSource {
     return { ...found, made: claim.revision };
   }
 
-  async #report(
-    notice: SandboxEnd,
-    news: SandboxReport,
-    signal?: AbortSignal,
-  ): Promise<Stored<"claim"> | undefined> {
+  #report(notice: SandboxEnd, news: SandboxNews): ReturnType<typeof reportSandbox> {
     const { context, node } = this.#options;
-    return await reportSandbox({ ...context, node }, notice, news, signal);
+    return reportSandbox({ ...context, node }, notice, news);
   }
 }
 

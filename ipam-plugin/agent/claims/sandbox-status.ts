@@ -8,7 +8,7 @@ import type { Store, Stored } from "../../../allocator/store/store.ts";
 import { throwIfCancelled } from "./claim-result.ts";
 import type { AttachmentKey, SandboxEnd, SandboxNotice } from "./claim-source.ts";
 
-export type SandboxReport = "attached" | "detached";
+type SandboxReport = "attached" | "detached";
 
 interface Reporter {
   readonly store: Pick<Store, "get" | "report">;
@@ -39,15 +39,22 @@ export function attachmentOf(
   };
 }
 
+/** What is told of a sandbox. */
+export interface SandboxNews {
+  readonly news: SandboxReport;
+  /** The claim as it was seen just now, which saves a read. */
+  readonly seen?: Stored<"claim">;
+  readonly signal?: AbortSignal;
+}
+
 /** The claim as it stands once the news is in it, or which sandbox remains; undefined when it is not this pod's any more, or says more already. */
 export async function reportSandbox(
   { store, clock, node }: Reporter,
   notice: SandboxEnd,
-  news: SandboxReport,
-  signal?: AbortSignal,
+  { news, signal, ...told }: SandboxNews,
 ): Promise<Stored<"claim"> | undefined> {
   const { claim: key } = notice;
-  const change = { kind: "claim", key, doing: "its status was written" } as const;
+  const change = { kind: "claim", key, doing: "its status was written", ...told } as const;
   return await retryOnConflict(store, change, async (seen) => {
     if (seen === undefined) return undefined;
     const bearing = classifyReport(seen.record, notice, news, node);
