@@ -157,6 +157,35 @@ describe("connect", () => {
     assert.equal(sockets, 2);
   });
 
+  it("asks below the path of a server that has one", async () => {
+    const asked: unknown[] = [];
+    handle = (request, response) => {
+      asked.push(request.url);
+      response.end("{}");
+    };
+    const connection = connected(kubeConfig({ server: `${url}/clusters/a/` }));
+    await connection.call({ method: "GET", path: "/api", query: { limit: "1", continue: "a/b" } });
+    await get(connection, "/version");
+    assert.deepEqual(asked, ["/clusters/a/api?limit=1&continue=a%2Fb", "/clusters/a/version"]);
+  });
+
+  it("waits for nothing once it has the answer", async () => {
+    await get(connected());
+    assert.equal(clock.sleeping, 0);
+  });
+
+  it("says that an answer breaks off", async () => {
+    handle = (_, response) => {
+      response.write('{"items": [');
+      setImmediate(() => response.destroy());
+    };
+    await assert.rejects(get(connected()), {
+      code: "STORE_UNAVAILABLE",
+      message: `the API server at ${url} cannot be reached: aborted`,
+    });
+    assert.equal(clock.sleeping, 0);
+  });
+
   it("gives up when there is no answer in time", async () => {
     let requests = 0;
     handle = () => requests++;
@@ -285,19 +314,37 @@ describe("connect", () => {
     let requests = 0;
     handle = (request, response) => {
       requests++;
-      if (request.url === "/stream") response.write("line\n");
+      if (request.url !== "/api") response.write("line\n");
     };
     const connection = connected();
     const call = get(connection);
+    const read = get(connection, "/half");
     const stream = await connection.stream({ method: "GET", path: "/stream" }, new AbortController().signal);
     assert.ok("lines" in stream);
     await stream.lines.next();
-    await arrived(() => requests, 2);
+    await arrived(() => requests, 3);
     const line = stream.lines.next();
     connection.close();
     connection.close();
     await assert.rejects(call, { code: "STORE_UNAVAILABLE" });
+    await assert.rejects(read, { code: "STORE_UNAVAILABLE" });
     await assert.rejects(line, { code: "STORE_UNAVAILABLE" });
     await assert.rejects(get(connection), { message: "the connection to the API server is closed" });
+    assert.equal(clock.sleeping, 0);
+  });
+
+  it("sends nothing when it was closed while it waited for credentials", async () => {
+    let requests = 0;
+    handle = () => requests++;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const applyAuthentication = () => promise;
+    const connection = connected(
+      kubeConfig({ authenticator: { isAuthProvider: () => true, applyAuthentication } }),
+    );
+    const call = get(connection);
+    connection.close();
+    resolve();
+    await assert.rejects(call, { message: "the connection to the API server is closed" });
+    assert.equal(requests, 0);
   });
 });

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Agent, IncomingMessage } from "node:http";
-import { request } from "node:https";
+import type { Agent, IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import { type RequestOptions, request } from "node:https";
+import { urlToHttpOptions } from "node:url";
+import { alarmOf } from "../../allocator/base/alarm.ts";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type ApiAccess, type Credentials, TokenSource } from "./credentials.ts";
+import { Exchange } from "./exchange.ts";
 import { LargeBodies } from "./large-bodies.ts";
 import { linesOf } from "./lines.ts";
 import { parsedWithoutManagedFields } from "./managed-fields.ts";
+import { warningsIn } from "./warnings.ts";
 
 /** One HTTP call to the API server. */
 export interface Call {
@@ -74,12 +78,12 @@ export function connect(kubeConfig: ApiAccess, deps: ConnectionDeps): Connection
   return new HttpsConnection(kubeConfig, deps);
 }
 
-/** Where a request goes, and until when (monotonic). */
+/** By whom a request is sent. */
 interface Way {
   readonly credentials: Credentials;
   readonly agent: Agent;
-  readonly until: number;
-  readonly ends: AbortSignal;
+  /** Of a stream: when to end it. A call is broken off as its exchange, which costs less. */
+  readonly signal?: AbortSignal;
 }
 
 class HttpsConnection implements Connection {
@@ -88,10 +92,14 @@ class HttpsConnection implements Connection {
   readonly #userAgent: string;
   readonly #onTime: ((serverMs: number) => void) | undefined;
   readonly #bodies: LargeBodies;
+  /** Host and port of the API server, and the path before all others. */
+  readonly #server: RequestOptions;
+  readonly #underWay = new Set<Exchange>();
   readonly #closing = new AbortController();
 
   constructor(kubeConfig: ApiAccess, deps: ConnectionDeps) {
     this.#tokens = new TokenSource(kubeConfig, deps.clock);
+    this.#server = urlToHttpOptions(new URL(this.#tokens.server));
     this.#clock = deps.clock;
     this.#bodies = new LargeBodies(deps.clock);
     this.#userAgent = deps.userAgent;
@@ -115,88 +123,116 @@ class HttpsConnection implements Connection {
   }
 
   async stream(call: Call, signal: AbortSignal): Promise<Stream | Answer> {
-    const credentials = await this.#credentials();
     const until = this.#clock.monotonic() + (call.timeoutMs ?? TIMEOUT_MS);
     const ends = AbortSignal.any([signal, this.#closing.signal]);
-    const response = await this.#send(call, { credentials, agent: credentials.streams, until, ends });
-    if (response.statusCode === 200) return { lines: linesOf(response, (error) => this.#unreachable(error)) };
-    if (response.statusCode === 401) this.#tokens.refused();
-    return await this.#read(response, until, call.mostBytes);
+    const credentials = await this.#credentials();
+    return await this.#within(until, async (exchange) => {
+      const way = { credentials, agent: credentials.streams, signal: ends };
+      const response = await this.#send(call, way, exchange);
+      if (response.statusCode === 200)
+        return { lines: linesOf(response, (error) => this.#unreachable(error)) };
+      if (response.statusCode === 401) this.#tokens.refused();
+      return await this.#read(response, call.mostBytes);
+    });
   }
 
   close(): void {
     this.#closing.abort();
     this.#tokens.close();
+    for (const exchange of this.#underWay) exchange.breakOff(new Error("the connection is closed"));
   }
 
   async #credentials(): Promise<Credentials> {
+    this.#mustBeOpen();
+    const credentials = await this.#tokens.current();
+    this.#mustBeOpen();
+    return credentials;
+  }
+
+  #mustBeOpen(): void {
     if (this.#closing.signal.aborted)
       throw new BerthError("STORE_UNAVAILABLE", "the connection to the API server is closed");
-    return await this.#tokens.current();
   }
 
   async #exchange(call: Call, until: number): Promise<{ answer: Answer; retryMs: number }> {
     const credentials = await this.#credentials();
-    const way = { credentials, agent: credentials.calls, until, ends: this.#closing.signal };
-    const response = await this.#send(call, way);
-    const answer = await this.#read(response, until, call.mostBytes);
-    const seconds = Number(response.headers["retry-after"]);
-    return { answer, retryMs: seconds > 0 ? seconds * 1000 : RETRY_MS };
+    return await this.#within(until, async (exchange) => {
+      const response = await this.#send(call, { credentials, agent: credentials.calls }, exchange);
+      const answer = await this.#read(response, call.mostBytes);
+      const seconds = Number(response.headers["retry-after"]);
+      return { answer, retryMs: seconds > 0 ? seconds * 1000 : RETRY_MS };
+    });
   }
 
   /** Sends, and waits for the head of the answer. */
-  async #send(call: Call, { credentials, agent, until, ends }: Way): Promise<IncomingMessage> {
-    const url = new URL(this.#tokens.server + call.path);
-    for (const [key, value] of Object.entries(call.query ?? {})) url.searchParams.set(key, value);
-    const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
-    const about = {
-      "content-type": call.contentType ?? "application/json",
-      "content-length": body?.length ?? 0,
-    };
-    const headers = {
-      ...credentials.options.headers,
-      accept: "application/json",
-      "user-agent": this.#userAgent,
-      ...(body === undefined ? {} : about),
+  async #send(call: Call, { credentials, agent, signal }: Way, exchange: Exchange): Promise<IncomingMessage> {
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const options = {
+      ...this.#server,
+      ...credentials.options,
+      ...(signal === undefined ? {} : { signal }),
+      agent,
+      method: call.method,
+      path: this.#pathOf(call),
+      headers: this.#headersOf(call, credentials, body),
     };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const options = { ...credentials.options, method: call.method, agent, signal: ends, headers };
-    const sent = request(url, options, resolve);
+    const sent = request(options, resolve);
     sent.on("error", reject);
-    sent.end(body);
-    const response = await this.#within(promise, until, (late) => sent.destroy(late));
+    exchange.waitsFor(sent);
+    sent.end(body); // as text it is sent together with the head
+    const response = await promise;
+    exchange.waitsFor(response);
     const serverMs = Date.parse(response.headers.date ?? "");
     if (!Number.isNaN(serverMs)) this.#onTime?.(serverMs);
     return response;
   }
 
-  async #read(response: IncomingMessage, until: number, mostBytes?: number): Promise<Answer> {
-    const whole = this.#bodies.read(response, mostBytes);
-    const bytes = await this.#within(whole, until, (late) => response.destroy(late));
+  #pathOf({ path, query }: Call): string {
+    const { pathname = "/" } = this.#server as { pathname?: string };
+    const whole = pathname === "/" ? path : pathname + path;
+    return query === undefined ? whole : `${whole}?${new URLSearchParams(query).toString()}`;
+  }
+
+  #headersOf(call: Call, { options }: Credentials, body: string | undefined): OutgoingHttpHeaders {
+    const headers: OutgoingHttpHeaders = {
+      ...(options.headers as OutgoingHttpHeaders | undefined),
+      accept: "application/json",
+      "user-agent": this.#userAgent,
+    };
+    if (body === undefined) return headers;
+    headers["content-type"] = call.contentType ?? "application/json";
+    headers["content-length"] = Buffer.byteLength(body);
+    return headers;
+  }
+
+  async #read(response: IncomingMessage, mostBytes?: number): Promise<Answer> {
+    const bytes = await this.#bodies.read(response, mostBytes);
     const status = response.statusCode ?? 0;
     if (bytes === undefined) return { status, body: undefined, isTooLarge: true };
-    const warnings = warningsIn(response.headersDistinct["warning"] ?? []);
     const size = mostBytes === undefined ? {} : { bytes: bytes.length };
     const answer = { status, body: parsed(bytes.toString("utf8")), ...size };
+    if (response.headers["warning"] === undefined) return answer;
+    const warnings = warningsIn(response.headersDistinct["warning"] ?? []);
     return warnings.length === 0 ? answer : { ...answer, warnings };
   }
 
-  /** Waits until the deadline, and then gives up in a way that makes the work fail. */
-  async #within<T>(work: Promise<T>, until: number, giveUp: (late: Error) => void): Promise<T> {
-    let late: BerthError | undefined; // made when it is needed: every call passes here twice
-    const done = new AbortController();
-    const timer = this.#clock.sleep(until - this.#clock.monotonic(), done.signal).then(() => {
-      if (done.signal.aborted) return;
+  /** Breaks the exchange off when its time is over. Throws TIMED_OUT then, and STORE_UNAVAILABLE for anything else that breaks it. */
+  async #within<T>(until: number, work: (exchange: Exchange) => Promise<T>): Promise<T> {
+    const exchange = new Exchange();
+    let late: BerthError | undefined; // made when it is needed: every call passes here
+    const stop = alarmOf(this.#clock, until - this.#clock.monotonic(), () => {
       late = new BerthError("TIMED_OUT", `the API server at ${this.#tokens.server} does not answer`);
-      giveUp(late);
+      exchange.breakOff(late);
     });
+    this.#underWay.add(exchange);
     try {
-      return await work;
+      return await work(exchange);
     } catch (error) {
-      throw late !== undefined && error === late ? late : this.#unreachable(error);
+      throw late ?? this.#unreachable(error);
     } finally {
-      done.abort("done");
-      await timer;
+      stop();
+      this.#underWay.delete(exchange);
     }
   }
 
@@ -215,12 +251,4 @@ function parsed(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-/** `299 - "text"`, one or more in each header (RFC 7234, 5.5); what looks otherwise is passed over. */
-function warningsIn(headers: readonly string[]): readonly string[] {
-  return headers.flatMap((header) => {
-    const found = header.matchAll(/\b\d{3} \S+ "((?:[^"\\]|\\.)*)"/g);
-    return [...found].map(([, text = ""]) => text.replaceAll(/\\(.)/g, "$1"));
-  });
 }

@@ -35,6 +35,16 @@ const IDLE_MS = 55_000;
 /** Files and plugins are not asked at every call; a projected token is renewed minutes before it expires. */
 const FRESH_MS = 10_000;
 
+/**
+ * An agent for one API server. By default an agent makes a name of the host and of all certificates at each request, 10 kB of text, and
+ * looks up its connections by it.
+ */
+class OneServerAgent extends Agent {
+  override getName(): string {
+    return "";
+  }
+}
+
 /** The credentials of a KubeConfig, asked for again when they are old or were refused. */
 export class TokenSource {
   readonly #kubeConfig: ApiAccess;
@@ -104,8 +114,8 @@ export class TokenSource {
     if (proxy !== undefined) return { calls: proxy, streams: proxy };
     const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
     return {
-      calls: new Agent({ ...given, keepAlive: true, maxSockets: MOST_SOCKETS, timeout: IDLE_MS }),
-      streams: new Agent({ ...given, keepAlive: false }),
+      calls: new OneServerAgent({ ...given, keepAlive: true, maxSockets: MOST_SOCKETS, timeout: IDLE_MS }),
+      streams: new OneServerAgent({ ...given, keepAlive: false }),
     };
   }
 }

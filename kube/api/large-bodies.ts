@@ -34,18 +34,22 @@ export class LargeBodies {
 
   /** Undefined when it has more bytes than that; the connection is closed then, and no more arrives. */
   async read(response: IncomingMessage, mostBytes = Number.POSITIVE_INFINITY): Promise<Buffer | undefined> {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    let place: Place | undefined;
+    const { chunks, isWhole } = await beginning(response, Math.min(LARGE_BYTES, mostBytes));
+    let bytes = lengthOf(chunks);
+    if (isWhole) return joined(chunks);
+    if (bytes > mostBytes) {
+      response.destroy();
+      return undefined;
+    }
+    const place = await this.#enter(response);
     try {
       for await (const chunk of response as AsyncIterable<Buffer>) {
         bytes += chunk.length;
         if (bytes > mostBytes) return undefined;
         chunks.push(chunk);
-        if (bytes > LARGE_BYTES) place ??= await this.#enter(response);
         if (place !== undefined) place.at = this.#clock.monotonic();
       }
-      return Buffer.concat(chunks);
+      return joined(chunks);
     } finally {
       if (place !== undefined) this.#leave(place);
     }
@@ -112,4 +116,41 @@ export class LargeBodies {
     this.#waiting.delete(next);
     next();
   }
+}
+
+/**
+ * What a body begins with: all of a small one, of another the chunks until they have more than `most` bytes together, and the rest waits.
+ * By events: to iterate costs as much as all else that a small body needs.
+ */
+function beginning(
+  response: IncomingMessage,
+  most: number,
+): Promise<{ readonly chunks: Buffer[]; readonly isWhole: boolean }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ chunks: Buffer[]; isWhole: boolean }>();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const take = (chunk: Buffer) => {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes <= most) return;
+    response.off("data", take).pause();
+    resolve({ chunks, isWhole: false });
+  };
+  response.on("error", reject); // stays: an error that nobody hears would end the process
+  if (response.closed) reject(response.errored ?? new Error("aborted"));
+  response.once("end", () => resolve({ chunks, isWhole: true }));
+  response.once("close", () => {
+    if (!response.readableEnded) reject(new Error("aborted"));
+  });
+  response.on("data", take);
+  return promise;
+}
+
+function lengthOf(chunks: readonly Buffer[]): number {
+  return chunks.reduce((sum, { length }) => sum + length, 0);
+}
+
+function joined(chunks: readonly Buffer[]): Buffer {
+  const [only] = chunks;
+  return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
 }

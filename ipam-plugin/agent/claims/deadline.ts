@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { alarmOf } from "../../../allocator/base/alarm.ts";
 import type { Clock } from "../../../allocator/base/ports.ts";
 
 /** Runs `work` with a signal that aborts after `ms`, or when one of `signals` does. It is up to `work` to obey. */
@@ -20,15 +21,6 @@ export async function within<T>(
     for (const signal of limit.signals) signal.removeEventListener("abort", abort);
     stop();
   }
-}
-
-function alarmOf(clock: Clock, ms: number, ring: () => void): () => void {
-  if (clock.alarm !== undefined) return clock.alarm(ms, ring);
-  const done = new AbortController();
-  void clock.sleep(ms, done.signal).then(() => {
-    if (!done.signal.aborted) ring();
-  });
-  return () => done.abort("done"); // a reason of one's own costs no stack trace
 }
 
 /** What `work` gives, or undefined as soon as the signal aborts; `work` goes on then and nobody looks at it. */
