@@ -133,34 +133,73 @@ export function network(value: unknown, field: string): string {
 }
 
 export function plainObject(value: unknown, field: string): Readonly<Record<string, unknown>> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
+  return { ...objectIn(value, field) };
+}
+
+/** As it came: for who takes out of it what he knows. */
+function objectIn(value: unknown, field: string): Readonly<Record<string, unknown>> {
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
   throw malformed(field, `must be an object, not ${quote(value)}`);
+}
+
+/** How one field of an object is read. */
+interface FieldReader {
+  readonly key: string;
+  readonly read: Decoder<unknown>;
+  readonly isOptional: boolean;
 }
 
 /** An object of these fields. Others go to `unknown`, or are refused: to drop one would lose it at the next replace. */
 export function object<T extends object>(fields: Fields<T>): Decoder<T> {
-  const known = new Map(Object.entries<Decoder<unknown> | Optional<unknown>>(fields)); // field -> how it is read
+  const readers = Object.entries<Decoder<unknown> | Optional<unknown>>(fields).map(
+    ([key, how]): FieldReader =>
+      typeof how === "function"
+        ? { key, read: how, isOptional: false }
+        : { key, read: how.optional, isOptional: true },
+  );
+  const known = new Set(readers.map(({ key }) => key));
+  const namesBelow = namesOf([...known]);
   return (value, field, unknown) => {
-    if (Object.keys(value ?? {}).length > known.size + MOST_UNKNOWN)
+    const source = objectIn(value, field);
+    const keys = Object.keys(source);
+    if (keys.length > known.size + MOST_UNKNOWN)
       throw malformed(field, `has more than ${MOST_UNKNOWN} fields that are not known here`);
-    const source = plainObject(value, field);
-    const others = Object.keys(source).filter((key) => !known.has(key));
-    if (others.length > 0) putAside(field, others, source, unknown);
+    if (!keys.every((key) => known.has(key)))
+      putAside(field, { keys: keys.filter((key) => !known.has(key)), source, unknown });
+    const names = namesBelow(field);
     const found: Record<string, unknown> = {};
-    for (const [key, how] of known) {
+    for (let i = 0; i < readers.length; i++) {
+      const { key, read, isOptional } = readers[i] as FieldReader;
       const given = source[key];
-      if (typeof how === "function") found[key] = how(given, `${field}.${key}`, unknown);
-      else if (given !== undefined) found[key] = how.optional(given, `${field}.${key}`, unknown);
+      if (!isOptional || given !== undefined) found[key] = read(given, names[i] as string, unknown);
     }
     return found as T; // every field of T was read by a Read of its type
   };
 }
 
+/** What fields are called in messages, `claim.binding.node`, made anew only below another one: every record of a kind is read through here. */
+function namesOf(keys: readonly string[]): (field: string) => readonly string[] {
+  let above: string | undefined;
+  let names: readonly string[] = [];
+  return (field) => {
+    if (field !== above) names = keys.map((key) => `${field}.${key}`);
+    above = field;
+    return names;
+  };
+}
+
 function putAside(
   field: string,
-  keys: readonly string[],
-  source: Readonly<Record<string, unknown>>,
-  unknown: Unknown[] | undefined,
+  {
+    keys,
+    source,
+    unknown,
+  }: {
+    readonly keys: readonly string[];
+    readonly source: Readonly<Record<string, unknown>>;
+    readonly unknown: Unknown[] | undefined;
+  },
 ): void {
   if (unknown === undefined) throw malformed(`${field}.${keys[0]?.slice(0, 60)}`, "is not known here");
   const path = field.split(".").slice(1);
