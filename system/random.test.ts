@@ -11,6 +11,17 @@ describe("random", () => {
     assert.equal(new Set(tokens).size, tokens.length);
   });
 
+  it("makes each of bytes of its own, whatever else is asked for in between", () => {
+    const random = createRandom();
+    const made = Array.from({ length: 1000 }, (_, i) =>
+      Array.from({ length: i % 7 }, () => random.fraction()).concat([random.fraction()]),
+    ).flat();
+    const tokens = Array.from({ length: 100 }, () => [random.fraction(), random.token()]).flat();
+    const all = [...made, ...tokens];
+    assert.equal(new Set(all).size, all.length);
+    assert.ok(!made.includes(0));
+  });
+
   it("uses every letter of the alphabet", () => {
     const random = createRandom();
     const seen = new Set(Array.from({ length: 200 }, () => random.token()).join(""));
