@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { alarmOf } from "../../allocator/base/alarm.ts";
 import { BerthError } from "../../allocator/base/errors.ts";
 import type { Clock, Logger, Metrics } from "../../allocator/base/ports.ts";
 import {
@@ -35,17 +36,20 @@ export function withDeadline(handler: Handler, options: DeadlineOptions): Deadli
   const { log, clock, route } = options;
   return async (request, signal, deadlineMs = DEADLINE_MS) => {
     const started = clock.monotonic();
-    const deadline = new AbortController();
-    const answered = new AbortController();
-    const decision = decide(handler, request, AbortSignal.any([signal, deadline.signal]));
-    const first = await Promise.race([
-      decision,
-      clock.sleep(deadlineMs, answered.signal).then(() => "late" as const),
-    ]);
-    answered.abort("answered"); // a reason of one's own costs no stack trace
+    const ends = new AbortController();
+    const hangUp = () => ends.abort(signal.reason);
+    // not AbortSignal.any, whose weak references cost each review more than this listener
+    if (signal.aborted) hangUp();
+    else signal.addEventListener("abort", hangUp, { once: true });
+    const decision = decide(handler, request, ends.signal);
+    const { promise: over, resolve } = Promise.withResolvers<"late">();
+    const stop = alarmOf(clock, deadlineMs, () => resolve("late"));
+    const first = await Promise.race([decision, over]);
+    stop();
+    signal.removeEventListener("abort", hangUp);
     const response = first === "late" ? tooLate(request.uid, deadlineMs) : answerTo(request, first, log);
     if (first === "late") {
-      deadline.abort(new BerthError("TIMED_OUT", "the deadline of the admission review is over"));
+      ends.abort(new BerthError("TIMED_OUT", "the deadline of the admission review is over"));
       log.error("admission handler exceeded its deadline", { ...about(request, route), ms: deadlineMs });
       // it may have reserved something after all, so its end is worth a line
       void decision.then((end) => {
