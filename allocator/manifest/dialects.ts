@@ -124,7 +124,7 @@ export function withoutDialects(
   isLeftOut: (choice: DialectChoice | undefined) => boolean,
   dialects?: Dialects,
 ): Labels {
-  const keys = [...SYSTEM_OF.keys()].filter((key) => annotations[key] !== undefined);
+  const keys = Object.keys(annotations).filter((key) => SYSTEM_OF.has(key));
   const out = new Set(
     [...keys, ...namedKeysIn(annotations)].filter((key) => isLeftOut(choiceFor(dialects, key))),
   );
