@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 /** How long a daemon that was asked to end may take. */
 const ENDING_MS = 10_000;
+const RESTART_MS = 1_000;
 /** util-linux: the kernel ends the daemon with its test, even when the test is killed. */
 const SETPRIV = "/usr/bin/setpriv";
 
@@ -23,6 +24,7 @@ export class Daemon {
   readonly #endingMs: number;
   #child: ChildProcess | undefined;
   #ended: Promise<void> = Promise.resolve();
+  #isKept = false;
 
   /** `log` is the file that its output is added to; what was asked to end is killed after `endingMs`. */
   constructor(name: string, command: readonly string[], log: string, endingMs: number = ENDING_MS) {
@@ -61,8 +63,19 @@ export class Daemon {
     });
   }
 
+  /** Starts it, and again whenever it ends by itself, as a kubelet does with a static pod, until it is stopped. */
+  keepRunning(): void {
+    this.#isKept = true;
+    this.start();
+    void this.#ended.then(async () => {
+      await pause(RESTART_MS, undefined, { ref: false });
+      if (this.#isKept) this.keepRunning();
+    });
+  }
+
   /** Ends it and waits for that; whatever does not end in time is killed. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    this.#isKept = false;
     const child = this.#child;
     if (child === undefined) return;
     child.kill(signal);

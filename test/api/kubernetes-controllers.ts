@@ -39,7 +39,8 @@ export function startControllers(
   return parts.map(([name, more]) => {
     const command = [...withVariables(ON_ONE_PROCESSOR), partOf(name), ...as, ...more];
     const daemon = new Daemon(name, command, join(plane.folder, `${name}.log`));
-    daemon.start();
+    // the scheduler ends itself where it and an API server that was killed disagree about a pod (its cache.go)
+    daemon.keepRunning();
     return daemon;
   });
 }

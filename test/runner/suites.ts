@@ -173,29 +173,23 @@ export const GROUPS: readonly Group[] = [
 /** The share of its random runs that a test has where everything is run every day. */
 const SHORT = 0.1;
 
+function whole(...groups: readonly string[]): readonly Part[] {
+  return groups.map((group) => ({ group, runs: 1 }));
+}
+
+/** It waits for most of its twenty minutes. */
+const DAY: Part = { group: "api-day", runs: 1, isBeside: true };
+
 /** `cluster-test` is absent: test/cluster/run.ts brings up the cluster for it, and runs the group `cluster`. */
 export const SUITES: Readonly<Record<string, readonly Part[]>> = {
   unit: ["unit", "unit-alone"].map((group) => ({ group, runs: SHORT })),
   test: ["unit", "unit-alone", "processes", "host", "long"].map((group) => ({ group, runs: SHORT })),
-  soak: ["unit", "unit-alone", "long", "overload", "api-load", "api-day", "api-alone"].map((group) => ({
-    group,
-    runs: 1,
-  })),
+  soak: [...whole("unit", "unit-alone", "long", "overload", "api-load"), DAY, ...whole("api-alone")],
   proof: [
-    "unit",
-    "unit-alone",
-    "processes",
-    "host",
-    "long",
-    "overload",
-    "api",
-    "api-load",
-    "api-day",
-    "api-alone",
-  ].map((group) => ({
-    group,
-    runs: 1,
-  })),
+    ...whole("unit", "unit-alone", "processes", "host", "long", "overload", "api", "api-load"),
+    DAY,
+    ...whole("api-alone"),
+  ],
   "api-test": [{ group: "api", runs: SHORT }],
   "load-test": [
     { group: "overload", runs: SHORT },
