@@ -71,6 +71,23 @@ describe("sqlite store: watch", () => {
     await watching.stop();
   });
 
+  it("starts over when an older backup was restored into the file, and shows what is written next", async (t) => {
+    const path = fileIn(t);
+    const { store } = open(t, path);
+    await created(store, "pool", poolOf("a"));
+    const watching = await syncedWatch(store, "pool");
+    for (const name of ["b", "c", "d"]) await created(store, "pool", poolOf(name));
+    await eventually("the last", () => watching.state.has("d"));
+    meddle(t, path).exec(
+      `BEGIN; DELETE FROM records WHERE revision > 1; DELETE FROM changes WHERE revision > 1;
+       UPDATE sqlite_sequence SET seq = 1; COMMIT`,
+    );
+    await eventually("what the backup has", () => watching.state.size === 1);
+    await created(store, "pool", poolOf("e"));
+    await converges(watching, await listed(store, "pool"));
+    await watching.stop();
+  });
+
   it("of other processes looks five times a second, and only while somebody watches", async (t) => {
     const path = fileIn(t);
     const clock = new ManualClock();

@@ -115,7 +115,7 @@ export class ChangeFeed {
     const wakes = this.#wakes;
     const rows = this.#changesAfter(after, wakes);
     const revisions = rows.map((row) => integerOf(row, "revision"));
-    if ((revisions[0] ?? 0) > after + 1) {
+    if ((revisions[0] ?? 0) > after + 1 || (rows.length === 0 && this.#isOlderThan(after))) {
       this.#log.info("watch fell behind the log of changes and starts over", { kind });
       cursor.at = undefined;
       return;
@@ -134,6 +134,11 @@ export class ChangeFeed {
     if (this.#lastRead?.after !== after || this.#lastRead.wakes !== wakes)
       this.#lastRead = { after, wakes, rows: this.#database.readOnce((sql) => readChanges(sql, after)) };
     return this.#lastRead.rows;
+  }
+
+  /** A backup was restored into the file: its next changes have revisions that were told of already. */
+  #isOlderThan(after: number): boolean {
+    return this.#database.readOnce(newestRevision) < after;
   }
 
   /** Until something is committed, here or elsewhere. Nothing may be awaited between the look at the wakes and this. */
