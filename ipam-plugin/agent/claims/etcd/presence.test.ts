@@ -257,6 +257,28 @@ describe("a host's record", () => {
     await later.close();
   });
 
+  it("gives nothing once its record, out of a backup whose revisions are given twice, is at the revision that it knew", async () => {
+    const key = new OneKey();
+    const clock = new ManualClock();
+    const presence = key.presence("j1", "p1", clock);
+    presence.start(() => [BOX]);
+    const nextBeat = async () => {
+      for (let i = 0; i < 20; i++) await nextTurn();
+      clock.advance(10_000);
+      for (let i = 0; i < 20; i++) await nextTurn();
+    };
+    await nextBeat();
+    const backup = key.stored ?? assert.fail();
+    for (let i = 0; i < 4; i++) await nextBeat();
+    key.stored = backup;
+    key.claims.clear();
+    for (let i = 0; i < 8; i++) {
+      await nextBeat();
+      assert.match(presence.refusal ?? "", /^etcd does not have what containers of host host-a have/);
+    }
+    await presence.close();
+  });
+
   it("goes through the journal for no ADD as long as the host gives addresses", async () => {
     const key = new OneKey();
     const presence = key.presence("j1", "p1");

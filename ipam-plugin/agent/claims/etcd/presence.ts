@@ -175,7 +175,10 @@ export class Presence {
     const isForgotten = missing !== undefined;
     const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
     const state = hostStateOf(there?.record, self);
-    if (state !== "write") return this.#enter(state, there);
+    if (state !== "write") {
+      this.#last = undefined; // a backup gives revisions twice: what is written next, by anybody, may come to be at this one
+      return this.#enter(state, there);
+    }
     this.#own = undefined; // as long as it is not known what became of the write
     const record = { journal, process, seen: Math.floor(this.#options.clock.now()) };
     const written = await registry.put(node, record, there?.revision ?? 0);
