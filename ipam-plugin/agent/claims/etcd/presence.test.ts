@@ -257,6 +257,17 @@ describe("a host's record", () => {
     await later.close();
   });
 
+  it("serves on when etcd is restored to what an earlier process of it wrote", async () => {
+    const key = new OneKey();
+    await key.presence("j1", "p0").beat();
+    const backup = key.stored;
+    const presence = key.presence("j1", "p1");
+    const seen = await presence.revision();
+    key.stored = backup;
+    assert.equal(await presence.revision(seen), key.stored?.revision);
+    assert.deepEqual([presence.refusal, key.stored?.record.process], [undefined, "p1"]);
+  });
+
   it("gives nothing once its record, out of a backup whose revisions are given twice, is at the revision that it knew", async () => {
     const key = new OneKey();
     const clock = new ManualClock();

@@ -16,7 +16,7 @@ interface Self {
   readonly process: string;
   /** Containers of this host still use addresses out of etcd. */
   readonly isUsing: boolean;
-  /** The process has written its record before. */
+  /** The process has written its record before what is there was written. */
   readonly wasThere: boolean;
   /** etcd does not keep what a container of this host has. */
   readonly isForgotten: boolean;
@@ -75,7 +75,8 @@ export class Presence {
   /** What containers of this host have; absent: it is not known yet. */
   #inUse: (() => readonly InUse[]) | undefined;
   #own: StoredHost | undefined;
-  #wasThere = false;
+  /** Revision of what this process wrote last, none yet: infinity. What is older is out of a backup, and no later process's. */
+  #written = Number.POSITIVE_INFINITY;
   /** What a container of this host has and etcd does not keep for it; absent: nothing was missed. */
   #missing: InUse | undefined;
   /** Revision of the record that this process wrote last; absent: none, or etcd was away since. */
@@ -173,7 +174,8 @@ export class Presence {
     const missing = isKnown ? undefined : await this.#missingOf(inUse ?? []);
     this.#missing = missing;
     const isForgotten = missing !== undefined;
-    const self = { journal, process, isUsing, wasThere: this.#wasThere, isForgotten };
+    const wasThere = this.#written < (there?.revision ?? 0);
+    const self = { journal, process, isUsing, wasThere, isForgotten };
     const state = hostStateOf(there?.record, self);
     if (state !== "write") {
       this.#last = undefined; // a backup gives revisions twice: what is written next, by anybody, may come to be at this one
@@ -185,7 +187,7 @@ export class Presence {
     if (written === "changed") return;
     this.#own = written;
     if (inUse !== undefined) this.#last = written.revision;
-    this.#wasThere = true;
+    this.#written = written.revision;
     this.#enter("write", written);
   }
 
@@ -195,7 +197,8 @@ export class Presence {
     const { refusal = "" } = this;
     const record = { journal: this.#options.journal(), process, seen: Math.floor(clock.now()), refusal };
     // what is there since is seen at the next look
-    if ((await registry.put(node, record, this.#there?.revision ?? 0)) !== "changed") this.#wasThere = true;
+    const written = await registry.put(node, record, this.#there?.revision ?? 0);
+    if (written !== "changed") this.#written = written.revision;
   }
 
   /** One that etcd does not keep. An ADD may wait for the answer, so the claims are not asked for in turn. */
