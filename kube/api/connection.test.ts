@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import type { TLSSocket } from "node:tls";
 import { KubeConfig } from "@kubernetes/client-node";
 import { createClock } from "../../system/clock.ts";
 import { ManualClock } from "../../system/testing/manual-clock.ts";
@@ -184,6 +185,34 @@ describe("connect", () => {
       message: `the API server at ${url} cannot be reached: aborted`,
     });
     assert.equal(clock.sleeping, 0);
+  });
+
+  it("takes a change of protocol for no answer", { timeout: 10_000 }, async () => {
+    handle = ({ socket }) =>
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n");
+    const connection = connected();
+    await assert.rejects(get(connection), {
+      code: "STORE_UNAVAILABLE",
+      message: `the API server at ${url} cannot be reached: it answers in another protocol (101)`,
+    });
+    handle = ok;
+    assert.equal((await get(connection)).status, 200);
+  });
+
+  it("goes on with the TLS session of the connection before", async () => {
+    const reused: boolean[] = [];
+    const look = (socket: TLSSocket) => reused.push(socket.isSessionReused());
+    server.on("secureConnection", look);
+    handle = (_, response) => response.end("line\n");
+    const connection = connected();
+    for (let i = 0; i < 2; i++) {
+      const stream = await connection.stream({ method: "GET", path: "/api" }, new AbortController().signal);
+      assert.ok("lines" in stream);
+      await stream.lines.next();
+      await stream.lines.next();
+    }
+    server.off("secureConnection", look);
+    assert.deepEqual(reused, [false, true]);
   });
 
   it("gives up when there is no answer in time", async () => {

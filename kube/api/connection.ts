@@ -179,6 +179,10 @@ class HttpsConnection implements Connection {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = request(options, resolve);
     sent.on("error", reject);
+    sent.on("upgrade", (_, socket) => {
+      socket.destroy(); // without a listener Node does this, and says nothing to whoever waits
+      reject(new Error("it answers in another protocol (101)"));
+    });
     exchange.waitsFor(sent);
     sent.end(body); // as text it is sent together with the head
     const response = await promise;
