@@ -63,11 +63,30 @@ describe("clock", () => {
     assert.deepEqual(rung, ["rang"]);
   });
 
+  it("rings at once when the time was over before, and warns of nothing", async () => {
+    const warnings: string[] = [];
+    const heard = ({ message }: Error) => warnings.push(message);
+    process.on("warning", heard);
+    await new Promise<void>((resolve) => createClock().alarm?.(-5, resolve));
+    process.off("warning", heard);
+    assert.deepEqual(warnings, []);
+  });
+
   for (const ms of [0, -5, Number.NaN]) {
     it(`returns soon from sleep(${ms})`, async () => {
       await createClock().sleep(ms);
     });
   }
+
+  it("does not ring at once when the time is longer than a timer can count", async () => {
+    let rung = false;
+    const stop = createClock().alarm?.(2 ** 40, () => {
+      rung = true;
+    });
+    await createClock().sleep(20);
+    stop?.();
+    assert.equal(rung, false);
+  });
 
   for (const ms of [2 ** 31, 2 ** 40, Number.POSITIVE_INFINITY]) {
     it(`still sleeps after a moment when asked for ${ms} ms`, async () => {

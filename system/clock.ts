@@ -24,9 +24,9 @@ async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   } while (left > 0);
 }
 
-/** For less than LONGEST_TIMER_MS. */
+/** For LONGEST_TIMER_MS at most. What should have rung rings at once: of a negative time Node warns on stderr, amid the log. */
 function alarm(ms: number, ring: () => void): () => void {
-  const timer = setTimeout(ring, ms);
+  const timer = setTimeout(ring, Math.min(Math.max(ms, 0), LONGEST_TIMER_MS));
   return () => clearTimeout(timer);
 }
 
