@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { isBound } from "../../allocator/model/claim.ts";
+import { listed } from "../../allocator/store/contract/subject.ts";
 import type { Connection } from "../../kube/api/connection.ts";
 import { POOLS, STATEFULSETS } from "../../kube/api/resource.ts";
 import { eventually } from "../support/eventually.ts";
@@ -20,6 +22,7 @@ import { ExpectedUse } from "./chaos-expected.ts";
 import { ChaosKubelets } from "./chaos-kubelets.ts";
 import { ordinal, POOL, pinned, RANGE, type Role } from "./chaos-roles.ts";
 import { ChaosTally } from "./chaos-tally.ts";
+import { openStore } from "./open-store.ts";
 import { readBack } from "./request-counts.ts";
 
 /** But for pools, whose status says every few seconds how full they are, however many pods come and go. */
@@ -229,6 +232,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         const ten = Array.from({ length: 10 }, (_, i) => ordinal("many", n + i));
         await Promise.all(ten.map((role) => appear(stage, role, NODE)));
       }
+      await eventually("the pool says how full it is", isPoolUpToDate, GONE_MS);
       await quiet();
       const before = await now();
       await pause(60_000);
@@ -239,6 +243,20 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       );
       assert.deepEqual(others, []);
     });
+
+    /** Its status is written seconds after the last change of a record: `quiet` does not wait as long. */
+    async function isPoolUpToDate(): Promise<true | undefined> {
+      const store = openStore(meter);
+      const reservations = await listed(store, "reservation");
+      const claims = await listed(store, "claim");
+      await store.close();
+      const cooling = reservations.filter(({ record }) => record.releasedAt !== undefined).length;
+      const bound = claims.filter(({ record }) => isBound(record)).flatMap(({ record }) => record.addresses);
+      const pool = (await stage.api.get(POOLS, { name: POOL })) as { status?: { ipv4?: object } };
+      const said = { reserved: 0, bound: 0, cooling: 0, ...pool.status?.ipv4 };
+      const isSaid = said.reserved === reservations.length && said.bound === bound.length;
+      return cooling + said.cooling === 0 && isSaid ? true : undefined;
+    }
   });
 }
 
