@@ -121,26 +121,6 @@ describe("the loop of the garbage collector", () => {
     await loop.close();
   });
 
-  it("judges a suspect once that was written when it was pointed out, by what was written", async (t) => {
-    await using world = await openWorld({ pools: [DB_POOL], clock: new ManualClock() });
-    await world.objects.keep(granted(readObject(workload("StatefulSet", "mysql"))));
-    await ordinals(world, "mysql-0");
-    const bound = await boundTo(world, "node-a");
-    await world.settle();
-    const loop = startGcLoop(world.context, world.collector(), noopMetrics);
-    loop.enqueue(bound.record);
-    await turns();
-    const looks = t.mock.method(world.objects, "workload").mock;
-    const attachment = attachmentOf("mysql-0", { detached: true });
-    const seen = await world.realStore.report(bound, { attachment });
-    assert.ok(seen.kind === "replaced");
-    loop.enqueue(seen.stored.record);
-    await turns();
-    assert.equal(world.context.view.claim("shop/mysql-0")?.revision, seen.stored.revision);
-    assert.equal(looks.callCount(), 1);
-    await loop.close();
-  });
-
   it("judges a suspect again whose sandbox ends long after its pod is gone, without waiting for the next pass", async () => {
     const clock = new ManualClock();
     await using world = await openWorld({ pools: [DB_POOL], clock });
