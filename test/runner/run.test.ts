@@ -48,6 +48,8 @@ interface More {
   readonly first?: readonly string[];
   /** Only tests whose name matches. */
   readonly test?: string;
+  /** It is interrupted once a test of its first file is under way. */
+  readonly isInterrupted?: true;
 }
 
 describe("a run of a suite", () => {
@@ -67,7 +69,14 @@ describe("a run of a suite", () => {
     const { globalSetup, first = [] } = more;
     const setUp = globalSetup === undefined ? {} : { globalSetup: `test/runner/examples/${globalSetup}` };
     const group = { name: "host", files, isolation, first, ...setUp };
-    const isPassed = await run.pass({ group, files, runs: 1, name: more.test });
+    const passing = run.pass({ group, files, runs: 1, name: more.test });
+    if (more.isInterrupted === true) {
+      const begun = `"kind":"begun","file":"${join(ROOT, files[0] ?? "")}"`;
+      const told = () => readdirSync(report).map((file) => readFileSync(join(report, file), "utf8"));
+      while (!told().some((text) => text.includes(begun))) await pause(50);
+      run.interrupt("SIGINT");
+    }
+    const isPassed = await passing;
     return { isPassed, ...(await run.finish()) };
   }
 
@@ -162,6 +171,17 @@ describe("a run of a suite", () => {
       assert.equal(readFileSync(join(report, "left-out.txt"), "utf8"), kept);
     });
   }
+
+  it("counts what had not begun when it was interrupted, and names what had", async () => {
+    const more = { globalSetup: "setup.ts", isInterrupted: true } as const;
+    const { summary, text } = await runOf(["endless.ts", "fails.ts", "leaves.ts"], "process", more);
+    assert.equal(summary.verdict, "failed");
+    assert.deepEqual(
+      summary.failures.map(({ file }) => file),
+      ["test/runner/examples/endless.ts"],
+    );
+    assert.ok(text.includes("\nit was interrupted before 2 of its files had begun\n"), text);
+  });
 
   for (const isolation of ["none", "process"] as const) {
     it(`leaves nothing behind when it is killed (isolation: ${isolation})`, async () => {

@@ -75,6 +75,8 @@ export class SuiteRun {
   readonly #failures: Failure[] = [];
   readonly #complaints: string[] = [];
   readonly #leftOut: string[] = [];
+  /** Files that had not begun when it was interrupted. */
+  #notBegun = 0;
   readonly #skippedFor: SkipReason[] = [];
   #counts: Counts = NOTHING;
   /** Each ends the tests of a process, if they are under way. */
@@ -166,7 +168,9 @@ export class SuiteRun {
   #remember({ counts, times, failures, complaint, leftOut, skippedFor, underWay }: Given): void {
     this.#counts = add(this.#counts, counts);
     this.#times.push(...times);
-    this.#failures.push(...failures);
+    const begun = failures.filter((failure) => !this.#isInterrupted || !isNotBegun(failure));
+    this.#notBegun += failures.length - begun.length;
+    this.#failures.push(...begun);
     this.#leftOut.push(...leftOut);
     this.#skippedFor.push(...skippedFor);
     if (complaint !== undefined) this.#complaints.push(complaint);
@@ -184,7 +188,8 @@ export class SuiteRun {
 
   /** Looks for what was left behind, writes the report, and gives what there is to say. */
   async finish(): Promise<{ readonly summary: Summary; readonly text: string }> {
-    if (this.#isInterrupted) this.#complaints.push("it was interrupted");
+    const rest = this.#notBegun === 0 ? "" : ` before ${this.#notBegun} of its files had begun`;
+    if (this.#isInterrupted) this.#complaints.push(`it was interrupted${rest}`);
     if (this.#isMarked) await this.#lookAround();
     this.#guard?.end(`${OVER}\n`);
     let summary = this.#summary();
@@ -260,6 +265,11 @@ export class SuiteRun {
     // what is mounted among all others is not ours to remove
     if (apart !== undefined || mounts.length === 0) rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** With a global teardown node's runner goes on after the interrupt, and says so of each file that it has not begun. */
+function isNotBegun({ path, message }: Failure): boolean {
+  return path.length === 0 && message.startsWith("Promise resolution is still pending");
 }
 
 function interruptedWords({ file, path, again }: UnderWay): readonly string[] {
