@@ -14,6 +14,7 @@ module.exports = {
     {
       name: "every-file-in-a-room",
       severity: "error",
+      comment: "its folder has no row in the table of rooms in ARCHITECTURE.md",
       from: {
         path: PRODUCT,
         pathNot: `(${TESTS}|^(${rooms.map(({ name }) => name).join("|")})/[^/]+\\.ts$)`,
@@ -29,6 +30,8 @@ module.exports = {
     {
       name: "domain-has-no-io",
       severity: "error",
+      comment:
+        "the allocator decides and reads nothing itself: clock, randomness, network and disk are given to it (allocator/base/ports.ts)",
       from: { path: "^allocator/(?!store/)", pathNot: TESTS },
       to: { path: "^(node:)?(fs|fs/promises|net|http|https|child_process|os|crypto|tls|dns|sqlite)$" },
     },

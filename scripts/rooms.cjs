@@ -34,7 +34,7 @@ function roomRules(rooms) {
   return rooms.map(({ name, may }) => ({
     name: `room ${name}`,
     severity: "error",
-    comment: "the table of rooms in ARCHITECTURE.md says what a room may import",
+    comment: `by the table of rooms in ARCHITECTURE.md it may import ${may.join(", ") || "no other room"}`,
     from: { path: `^${name}/[^/]+\\.ts$`, pathNot: "\\.test\\.ts$" },
     to: { path: `^(${all})/[^/]+\\.ts$`, pathNot: `^(${[name, ...may].join("|")})/[^/]+\\.ts$` },
   }));
