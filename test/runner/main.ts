@@ -51,7 +51,11 @@ async function main(): Promise<number> {
   if (values.names) return printNames();
   checkRunHere();
   if (values.watch) {
-    await watch(asked, pass);
+    await watch(asked, async (some) => {
+      const given = await pass(some);
+      if (!given.isInterrupted) console.log("\nwaiting for a file to change; Ctrl-C ends");
+      return given;
+    });
     return INTERRUPTED;
   }
   return (await pass(asked())).isGreen ? 0 : 1;

@@ -114,6 +114,24 @@ describe("watch", () => {
     runner.kill("SIGINT");
     assert.deepEqual(await ended, [130, null]);
   });
+
+  it("says that it waits", async () => {
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const args = ["test/runner/main.ts", "unit", "allocator/base/backoff.test.ts", "--watch"];
+    const runner = spawn(process.execPath, args, {
+      cwd: ROOT,
+      env: { ...env, BERTH_REPORT: root },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const ended = once(runner, "exit");
+    let said = "";
+    for await (const part of runner.stdout.setEncoding("utf8")) {
+      said += part;
+      if (said.endsWith("\nwaiting for a file to change; Ctrl-C ends\n")) runner.kill("SIGINT");
+    }
+    await ended;
+    assert.match(said, /\nunit: passed, .*\n(?:ℹ .*\n)+\nwaiting for a file to change; Ctrl-C ends\n$/);
+  });
 });
 
 /** Whether a run that reports there has a process for a file of tests. */
