@@ -80,6 +80,7 @@ function writeOf<T>(database: Database, process: Process, work: Work<T>): Promis
         return "CRASHES before the commit";
       }
       const written = schedule.busy(database.write(work));
+      written.catch(() => {}); // who hears of it later, or has died, has not asked yet
       if (fate === "diesAfter") process.post.crash();
       if (fate === "slow") {
         process.offer({ what: () => "hears of its commit", run: () => settle(written, resolve, reject) });
