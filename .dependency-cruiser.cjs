@@ -8,8 +8,20 @@ const TESTS = "(\\.test\\.ts$|^test/|/testing/|^allocator/store/contract/)";
 
 module.exports = {
   forbidden: [
-    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
-    { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
+    {
+      name: "no-cycles",
+      severity: "error",
+      comment: "these files import each other: move what both need into a file above them",
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: "resolvable",
+      severity: "error",
+      comment: "there is no such file, and no such package in package.json",
+      from: {},
+      to: { couldNotResolve: true },
+    },
     ...roomRules(rooms),
     {
       name: "every-file-in-a-room",
@@ -24,6 +36,7 @@ module.exports = {
     {
       name: "no-dev-dependencies-in-the-product",
       severity: "error",
+      comment: "an image has no devDependencies: those are for tests and scripts",
       from: { pathNot: `(${TESTS}|^scripts/)` },
       to: { dependencyTypes: ["npm-dev"] },
     },
@@ -35,10 +48,18 @@ module.exports = {
       from: { path: "^allocator/(?!store/)", pathNot: TESTS },
       to: { path: "^(node:)?(fs|fs/promises|net|http|https|child_process|os|crypto|tls|dns|sqlite)$" },
     },
-    { name: "nobody-imports-a-main", severity: "error", from: {}, to: { path: "/main\\.ts$" } },
+    {
+      name: "nobody-imports-a-main",
+      severity: "error",
+      comment:
+        "a main.ts starts a process when it is loaded: move what is needed of it into a file beside it",
+      from: {},
+      to: { path: "/main\\.ts$" },
+    },
     {
       name: "product-does-not-import-tests",
       severity: "error",
+      comment: "what tests share is under test/ or in a folder named testing, and not in an image",
       from: { pathNot: `(${TESTS}|^scripts/)` },
       to: { path: TESTS },
     },
