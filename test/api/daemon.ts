@@ -56,6 +56,7 @@ export class Daemon {
       const end = () => {
         running.delete(child);
         if (this.#child === child) this.#child = undefined;
+        if (this.#isKept) void this.#startSoon();
         resolve();
       };
       child.once("error", end);
@@ -67,10 +68,11 @@ export class Daemon {
   keepRunning(): void {
     this.#isKept = true;
     this.start();
-    void this.#ended.then(async () => {
-      await pause(RESTART_MS, undefined, { ref: false });
-      if (this.#isKept) this.keepRunning();
-    });
+  }
+
+  async #startSoon(): Promise<void> {
+    await pause(RESTART_MS, undefined, { ref: false });
+    if (this.#isKept) this.start();
   }
 
   /** Ends it and waits for that; whatever does not end in time is killed. */

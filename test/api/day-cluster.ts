@@ -59,6 +59,14 @@ export class DayCluster {
     return new DayCluster({ plane, admin, replicas, kubelets, expected, nodes });
   }
 
+  /** Kubernetes' own, as a person does who sees that they stand still. */
+  async restartControllers(): Promise<void> {
+    for (const daemon of this.#daemons) {
+      await daemon.stop();
+      daemon.keepRunning();
+    }
+  }
+
   async close(): Promise<void> {
     for (const kubelet of this.kubelets) await kubelet.close();
     for (const daemon of this.#daemons) await daemon.stop("SIGKILL");

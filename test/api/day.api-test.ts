@@ -22,6 +22,11 @@ const SCALE = Number(process.env["BERTH_DAY_SCALE"] ?? (isFull ? 12 : 1));
 const SECONDS = Number(process.env["BERTH_DAY_SECONDS"] ?? (isFull ? 600 : 6));
 /** It is given up when nothing has changed for so long; controllers that were refused again and again wait for minutes. */
 const STILL_MS = 600_000;
+/**
+ * Before that a person looks. An owner that is deleted and made again while the API server is away is the same to the garbage collector of
+ * Kubernetes, which goes by names there and keeps its pods until it is started again.
+ */
+const LOOKED_AT_MS = 120_000;
 /** Kubernetes itself may be longer about it than anybody waits. */
 const LONGEST_MS = 3_600_000;
 
@@ -86,6 +91,7 @@ if (haveControllersOrSkip(PARTS)) {
 
     async function untilCalm(test: TestContext): Promise<void> {
       let last = "";
+      let isLookedAt = false;
       for (let changed = Date.now(); ; ) {
         await acts.renew();
         const now = (await unrest(cluster, { applied, scale: SCALE })).join("\n");
@@ -95,6 +101,11 @@ if (haveControllersOrSkip(PARTS)) {
           test.diagnostic(`waits for: ${now.split("\n").slice(0, 5).join("; ")}`);
         }
         last = now;
+        if (!isLookedAt && Date.now() - changed > LOOKED_AT_MS) {
+          isLookedAt = true;
+          test.diagnostic("nothing changes: the controllers of Kubernetes are started again");
+          await cluster.restartControllers();
+        }
         if (Date.now() - changed > STILL_MS) throw new Error(`it does not become calm:\n${now}`);
         await pause(1_000);
       }
