@@ -33,7 +33,12 @@ export interface Outcome {
   /** Files that were not through at the deadline. */
   readonly leftOut: readonly string[];
   readonly skippedFor: readonly SkipReason[];
+  /** How many files had not begun when the run was interrupted. */
+  readonly notBegun: number;
 }
+
+/** Before its end. */
+export type CutOff = "at the deadline" | "by an interrupt" | undefined;
 
 /** To start a process and load what all tests need takes as long as the tests of so many files. */
 const FEWEST_FILES = 40;
@@ -51,7 +56,8 @@ export function sharesOf(asked: Asked): readonly Asked[] {
 const NODE = "node_modules/.bin/node";
 const UNTOLD = "its process ended before it had told of its tests: it has none, or one of them ended it";
 
-export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff: boolean): Outcome {
+export function outcomeOf(records: readonly RunRecord[], asked: Asked, cutOff: CutOff): Outcome {
+  const isCutOff = cutOff === "at the deadline";
   const of = <Kind extends RunRecord["kind"]>(kind: Kind) =>
     records.filter((record): record is Extract<RunRecord, { kind: Kind }> => record.kind === kind);
   const cpu = new Map(of("cpu").map(({ file, seconds }) => [file, seconds]));
@@ -71,10 +77,18 @@ export function outcomeOf(records: readonly RunRecord[], asked: Asked, isCutOff:
   const exits = of("exit").map(({ file, message }) =>
     wholeFile(relative(ROOT, file === "" ? lastBegun : file), message, asked),
   );
-  const told = withoutRepeats([...exits.map(asTold), ...all.filter((one) => !isOurs(one))]);
+  const begun = new Set(of("begun").map(({ file }) => relative(ROOT, file)));
+  const isNotBegun = ({ record, failure }: Told) =>
+    cutOff === "by an interrupt" &&
+    record.isCancelled &&
+    failure.path.length === 0 &&
+    !begun.has(failure.file);
+  const own = all.filter((one) => !isOurs(one) && !isNotBegun(one));
+  const told = withoutRepeats([...exits.map(asTold), ...own]);
   const isWhole = of("end").length > 0 && unfinished.size === 0 && !isCutOff;
   return {
     leftOut,
+    notBegun: all.filter(isNotBegun).length,
     skippedFor: skipReasons(of("skipped").map(({ why }) => ({ why, tests: 1 }))),
     counts: {
       ...countsOf(counts),

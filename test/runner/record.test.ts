@@ -51,7 +51,7 @@ describe("a run that is ended at its deadline", () => {
       event("test:complete", 4, undefined),
       { type: "test:interrupted", data: interrupted } as unknown as TestEvent,
     ]);
-    const { failures, leftOut, counts } = outcomeOf(all, { group, files: NAMES, runs: 1 }, true);
+    const { failures, leftOut, counts } = outcomeOf(all, { group, files: NAMES, runs: 1 }, "at the deadline");
     assert.deepEqual(
       failures.map(({ file, path, message }) => [file, path, message]),
       [

@@ -151,6 +151,7 @@ export class SuiteRun {
       {
         env: { ...this.#env, ...(this.#namespaces && { TMPDIR: "/tmp" }) },
         namespaces: this.#namespaces,
+        isInterrupted: () => this.#isInterrupted,
         ...{ deadline, silenceMs, records },
         output: shown.to,
         started: (session, end) => {
@@ -165,12 +166,11 @@ export class SuiteRun {
     return given;
   }
 
-  #remember({ counts, times, failures, complaint, leftOut, skippedFor, underWay }: Given): void {
+  #remember({ counts, times, failures, complaint, leftOut, notBegun, skippedFor, underWay }: Given): void {
     this.#counts = add(this.#counts, counts);
     this.#times.push(...times);
-    const begun = failures.filter((failure) => !this.#isInterrupted || !isNotBegun(failure));
-    this.#notBegun += failures.length - begun.length;
-    this.#failures.push(...begun);
+    this.#notBegun += notBegun;
+    this.#failures.push(...failures);
     this.#leftOut.push(...leftOut);
     this.#skippedFor.push(...skippedFor);
     if (complaint !== undefined) this.#complaints.push(complaint);
@@ -265,11 +265,6 @@ export class SuiteRun {
     // what is mounted among all others is not ours to remove
     if (apart !== undefined || mounts.length === 0) rmSync(this.#folder, { recursive: true, force: true });
   }
-}
-
-/** With a global teardown node's runner goes on after the interrupt, and says so of each file that it has not begun. */
-function isNotBegun({ path, message }: Failure): boolean {
-  return path.length === 0 && message.startsWith("Promise resolution is still pending");
 }
 
 function interruptedWords({ file, path, again }: UnderWay): readonly string[] {

@@ -50,7 +50,7 @@ describe("suites", () => {
     const [name = ""] = filesOf(group);
     const failure = { kind: "failure", file: join(ROOT, name), path: ["a", "b"], selects: 2 } as const;
     const records = [{ ...failure, message: "no", isCancelled: false }];
-    const { failures } = outcomeOf(records, { group, files: [name], runs: 1 }, false);
+    const { failures } = outcomeOf(records, { group, files: [name], runs: 1 }, undefined);
     assert.equal(failures[0]?.again, `node_modules/.bin/node test/cluster/run.ts ${name} --name '^a b$'`);
   });
 

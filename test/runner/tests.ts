@@ -8,6 +8,7 @@ import type { Namespaces } from "./namespaces.ts";
 import {
   type Asked,
   brokenOff,
+  type CutOff,
   type Outcome,
   outcomeOf,
   type UnderWay,
@@ -28,6 +29,8 @@ export interface Surroundings {
   readonly namespaces?: Namespaces | undefined;
   /** Called with the session that it leads, and what ends it. */
   readonly started: (session: number | undefined, end: (signal: NodeJS.Signals) => void) => void;
+  /** Whether the run has been. */
+  readonly isInterrupted: () => boolean;
   /** Milliseconds since 1970: what is under way then is ended, and left out. Absent: there is time. */
   readonly deadline?: number | undefined;
   /** For so long nothing may be heard of any test. Absent: the time of one test, and a minute. */
@@ -46,15 +49,16 @@ export async function runTests(whole: Asked, surroundings: Surroundings): Promis
   const isRefused = (file: string) => refused.some((one) => one.file === join(ROOT, file));
   const asked = { ...whole, files: whole.files.filter((file) => !isRefused(file)) };
   // without a file node's runner would look for some
-  if (asked.files.length === 0) return { ...outcomeOf(refused, whole, false), underWay: [] };
-  const { status, isCutOff, silence } = await ended(asked, surroundings);
+  if (asked.files.length === 0) return { ...outcomeOf(refused, whole, undefined), underWay: [] };
+  const { status, cutOff, silence } = await ended(asked, surroundings);
   const { records } = surroundings;
   const all = [...readRecords(records), ...readRecords(toldBeside(records))];
   for (const file of [records, toldBeside(records)]) rmSync(file, { force: true });
-  const outcome = outcomeOf([...refused, ...onlyIn(asked.files), ...all], whole, isCutOff);
+  const outcome = outcomeOf([...refused, ...onlyIn(asked.files), ...all], whole, cutOff);
   const open = underWay(all, asked);
   const isThrough = status === "0" && all.some(({ kind }) => kind === "end");
-  const isExplained = isThrough || isCutOff || outcome.failures.length > refused.length;
+  const toldOf = outcome.failures.length + outcome.notBegun;
+  const isExplained = isThrough || cutOff === "at the deadline" || toldOf > refused.length;
   if (silence === undefined && isExplained) return { ...outcome, underWay: open };
   const which = asked.files.length === 1 ? asked.files[0] : `${asked.files.length} files`;
   const why = silence ?? `the process of ${which} ended with ${status} before it had told of all tests`;
@@ -75,13 +79,18 @@ async function ended(asked: Asked, surroundings: Surroundings) {
   const child = start(asked, surroundings);
   const end = ending(child, surroundings.namespaces);
   surroundings.started(child.pid, end);
-  const cutOff = endAt(surroundings.deadline, end);
+  const isOver = endAt(surroundings.deadline, end);
   const silenced = endInSilence(asked, surroundings, end);
   const status = await new Promise<string>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => resolve(signal ?? String(code)));
   });
-  return { status, isCutOff: cutOff(), silence: silenced() };
+  return { status, cutOff: cutOffBy(isOver(), surroundings.isInterrupted()), silence: silenced() };
+}
+
+function cutOffBy(isOver: boolean, isInterrupted: boolean): CutOff {
+  if (isOver) return "at the deadline";
+  return isInterrupted ? "by an interrupt" : undefined;
 }
 
 const HOOK = /^(before|after)(Each)?\(/m;
