@@ -165,8 +165,10 @@ export function object<T extends object>(fields: Fields<T>): Decoder<T> {
     const keys = Object.keys(source);
     if (keys.length > known.size + MOST_UNKNOWN)
       throw malformed(field, `has more than ${MOST_UNKNOWN} fields that are not known here`);
-    if (!keys.every((key) => known.has(key)))
-      putAside(field, { keys: keys.filter((key) => !known.has(key)), source, unknown });
+    if (!keys.every((key) => known.has(key))) {
+      const others = keys.filter((key) => !known.has(key));
+      putAside(field, others, source, unknown);
+    }
     const names = namesBelow(field);
     const found: Record<string, unknown> = {};
     for (let i = 0; i < readers.length; i++) {
@@ -191,15 +193,9 @@ function namesOf(keys: readonly string[]): (field: string) => readonly string[] 
 
 function putAside(
   field: string,
-  {
-    keys,
-    source,
-    unknown,
-  }: {
-    readonly keys: readonly string[];
-    readonly source: Readonly<Record<string, unknown>>;
-    readonly unknown: Unknown[] | undefined;
-  },
+  keys: readonly string[],
+  source: Readonly<Record<string, unknown>>,
+  unknown: Unknown[] | undefined,
 ): void {
   if (unknown === undefined) throw malformed(`${field}.${keys[0]?.slice(0, 60)}`, "is not known here");
   const path = field.split(".").slice(1);
