@@ -182,8 +182,7 @@ export class Presence {
       return this.#enter(state, there);
     }
     this.#own = undefined; // as long as it is not known what became of the write
-    const record = { journal, process, seen: Math.floor(this.#options.clock.now()) };
-    const written = await registry.put(node, record, there?.revision ?? 0);
+    const written = await registry.put(node, this.#recordNow(), there?.revision ?? 0);
     if (written === "changed") return;
     this.#own = written;
     if (inUse !== undefined) this.#last = written.revision;
@@ -193,12 +192,17 @@ export class Presence {
 
   /** That it gives no address does not mean that its containers are gone: whoever looks must not take it for a host that is off. */
   async #tellThatItIsAlive(): Promise<void> {
-    const { registry, node, process, clock } = this.#options;
+    const { registry, node } = this.#options;
     const { refusal = "" } = this;
-    const record = { journal: this.#options.journal(), process, seen: Math.floor(clock.now()), refusal };
+    const record = { ...this.#recordNow(), refusal };
     // what is there since is seen at the next look
     const written = await registry.put(node, record, this.#there?.revision ?? 0);
     if (written !== "changed") this.#written = written.revision;
+  }
+
+  #recordNow(): HostRecord {
+    const { journal, process, clock } = this.#options;
+    return { journal: journal(), process, seen: Math.floor(clock.now()) };
   }
 
   /** One that etcd does not keep. An ADD may wait for the answer, so the claims are not asked for in turn. */
