@@ -7,10 +7,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 version=$(awk '$2 == "github.com/cilium/cilium" { print $3 } $1 == "github.com/cilium/cilium" { print $2 }' "$here/go.mod" | head -n 1)
 # A service has no HOME: as Node.js, which looks there for what is built.
-if [[ -z ${HOME+set} ]]; then
-  HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
-  export HOME
-fi
+HOME=${HOME-$(getent passwd "$(id -u)" | cut -d: -f6)}
+export HOME
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/cilium
 file=$folder/agent-$version-$(cat "$here"/agent/*.go | cksum | cut -d' ' -f1)
 if [[ ! -x $file ]]; then

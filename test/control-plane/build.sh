@@ -16,10 +16,8 @@ issuer=$(version_of github.com/cert-manager/cert-manager cert-manager/go.mod)
 score=$(version_of github.com/zegl/kube-score kube-score/go.mod)
 libcni=$(version_of github.com/containernetworking/cni meta-plugin/go.mod)
 # A service has no HOME: as Node.js, which looks there for what is built, and for go.
-if [[ -z ${HOME+set} ]]; then
-  HOME=$(getent passwd "$(id -u)" | cut -d: -f6)
-  export HOME
-fi
+HOME=${HOME-$(getent passwd "$(id -u)" | cut -d: -f6)}
+export HOME
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/berth/control-plane/$kubernetes-etcd-$etcd
 
 package_of() {
