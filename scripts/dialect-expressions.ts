@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server is told to look for in objects (CEL), from the table of dialects (allocator/manifest/dialect-rows.ts).
 
+import { REVIEWED_REQUEST } from "../allocator/manifest/annotations.ts";
 import { type DialectRow, fieldPattern } from "../allocator/manifest/dialect-row.ts";
 import { EMPTY_LIST } from "../allocator/manifest/dialect-rows.ts";
 import { LABEL_ROWS, NAMED_ROWS, READ_ROWS } from "../allocator/manifest/dialects.ts";
@@ -8,6 +9,7 @@ import { FOREIGN_ROWS, GIVING_ROWS, NAMESPACE_ROWS } from "../allocator/manifest
 import { NAMESPACE_ONLY } from "../allocator/manifest/near-keys.ts";
 import { ASSIGNED } from "../allocator/manifest/opt-in.ts";
 import { LABELS, OWN_REQUESTS } from "../allocator/manifest/own-keys.ts";
+import { NAMED_DOMAIN, REQUEST_DOMAINS } from "../allocator/manifest/reviewed-request.ts";
 
 const OBJECT = "object.metadata.?annotations";
 const OLD_OBJECT = OBJECT.replace("object", "oldObject");
@@ -70,6 +72,21 @@ export const saying = (key: string, field: string) =>
 const any = (...parts: readonly string[]) => parts.join(" || ");
 const requests = () => [...OWN_REQUESTS, ...keysOf(readOn("pod"))];
 
+/**
+ * Of a pod whose request is what Berth was asked at first nothing is left to be said (allocator/manifest/reviewed-request.ts). A key
+ * that went is looked for by name alone, for a value that is another one shows from the other side.
+ */
+function changedSince(): string {
+  const reviewed = `object.metadata.annotations['${REVIEWED_REQUEST}']`;
+  const isAsking = `(key.split('/')[0] in ${list(REQUEST_DOMAINS)} || key.matches('${NAMED_DOMAIN.source}'))`;
+  const isSaid = `('\\n' + ${reviewed} + '\\n').contains('\\n' + key + '=' + object.metadata.annotations[key] + '\\n')`;
+  return any(
+    `!('${REVIEWED_REQUEST}' in ${OBJECT}.orValue({}))`,
+    `!${reviewed}.split('\\n').all(line, line == '' || line.split('=')[0] in object.metadata.annotations)`,
+    `object.metadata.annotations.exists(key, ${isAsking} && !(key in ${list(ASSIGNED)}) && !${isSaid})`,
+  );
+}
+
 /** Name of the webhook, name of the condition -> its expression. */
 export const CONDITIONS: Readonly<Record<string, () => string>> = {
   "pods.berth.dev opted-in": () =>
@@ -78,6 +95,8 @@ export const CONDITIONS: Readonly<Record<string, () => string>> = {
       `${OBJECT}.orValue({}).exists(key, ${BERTHS})`,
       ...further(readOn("pod"), OBJECT),
     ),
+  "pods.berth.dev changed-since": changedSince,
+  "namespace.pods.berth.dev changed-since": changedSince,
   "foreign.pods.berth.dev asks-elsewhere": () =>
     any(
       inAny(keysOf([...FOREIGN_ROWS, ...NAMESPACE_ONLY]), OBJECT),

@@ -30,6 +30,8 @@ export const RETAIN = "networking.alibaba.com/ip-retain";
 /** Annotations that Berth writes; what a pod brings along under these keys is ignored. */
 export const ASSIGNED_CLAIM = "berth.dev/claim";
 export const ASSIGNED_TOKEN = "berth.dev/token";
+/** What the pod asked for at its review (`reviewed-request.ts`); in a cluster alone. */
+export const REVIEWED_REQUEST = "berth.dev/reviewed";
 
 /** What a namespace may say for pods that do not ask for themselves. */
 export const NAMESPACE_DEFAULTS: readonly string[] = [

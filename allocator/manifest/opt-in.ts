@@ -2,7 +2,13 @@
 // Which pods the API server sends to Berth.
 
 import type { Labels } from "../base/ports.ts";
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN, requestKeysIn } from "./annotations.ts";
+import {
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_CLAIM,
+  ASSIGNED_TOKEN,
+  REVIEWED_REQUEST,
+  requestKeysIn,
+} from "./annotations.ts";
 
 /**
  * The label and its value by which a namespace sends all its pods through Berth. A webhook configuration can select
@@ -12,7 +18,12 @@ export const OPT_IN_LABEL = "berth.dev/admission";
 export const OPT_IN_VALUE = "enabled";
 
 /** What Berth writes into a pod: nobody's to bring along, and nobody's to change. */
-export const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
+export const ASSIGNED: readonly string[] = [
+  ASSIGNED_CLAIM,
+  ASSIGNED_ADDRESSES,
+  ASSIGNED_TOKEN,
+  REVIEWED_REQUEST,
+];
 
 export function optsIn(labels: Labels): boolean {
   return labels[OPT_IN_LABEL] === OPT_IN_VALUE;

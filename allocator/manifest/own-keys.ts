@@ -6,9 +6,6 @@ import type { Labels } from "../base/ports.ts";
 import type { Dialects } from "../model/dialect.ts";
 import {
   ANNOTATION_FORMATS,
-  ASSIGNED_ADDRESSES,
-  ASSIGNED_CLAIM,
-  ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
   FALLBACK,
   FAMILIES,
@@ -23,14 +20,13 @@ import {
   WHEN_SCALED,
 } from "./annotations.ts";
 import { dialectKeysIn, isReadWith, namedKeysIn, READ_ROWS, rowsOf } from "./dialects.ts";
+import { ASSIGNED } from "./opt-in.ts";
 
 /** What keys of Berth's own begin with. Nobody else writes such keys, so that one that is not known is a mistake. */
 export const OWN_PREFIX = "berth.dev/";
 
 /** Berth's own annotations that ask for something: they are read when a pod is created. */
 export const OWN_REQUESTS: readonly string[] = ANNOTATION_FORMATS.map(({ key }) => key).filter(isOwn);
-
-const ASSIGNED: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
 
 /** Where an annotation may stand. `Pod` is a template, too. */
 export type Carrier = "Pod" | "Namespace" | "IPClaim" | "IPPool";

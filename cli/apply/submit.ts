@@ -2,9 +2,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { BerthError, isRefusal } from "../../allocator/base/errors.ts";
 import type { Labels } from "../../allocator/base/ports.ts";
-import { ASSIGNED_ADDRESSES, ASSIGNED_CLAIM, ASSIGNED_TOKEN } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
 import { readClaimRequest } from "../../allocator/manifest/claim-spec.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { ASSIGNED } from "../../allocator/manifest/opt-in.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { withSettledSize } from "../../allocator/pool/settled-size.ts";
 import type { Operation } from "../../webhook/review/admission-review.ts";
@@ -43,8 +44,6 @@ export interface ReviewTarget {
   readonly dryRun: boolean;
 }
 
-/** What Berth writes into pods. */
-const WRITTEN: readonly string[] = [ASSIGNED_CLAIM, ASSIGNED_ADDRESSES, ASSIGNED_TOKEN];
 /** The API server's for generated names: no vowels, and nothing that looks like something else. */
 const NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH = 5;
@@ -71,7 +70,7 @@ function changedFrom(current: Json, { kind, json }: Subject): Json {
   const [old, next] = [new Fields(current).at("metadata"), new Fields(json).at("metadata")];
   const kept = { uid: old.get("uid"), creationTimestamp: old.get("creationTimestamp") };
   if (kind.kind !== "Pod") return withMetadata(json, kept);
-  const own = Object.entries(old.texts("annotations")).filter(([key]) => WRITTEN.includes(key));
+  const own = Object.entries(old.texts("annotations")).filter(([key]) => ASSIGNED.includes(key));
   const annotations = { ...next.texts("annotations"), ...Object.fromEntries(own) };
   return withMetadata(current, { labels: next.texts("labels"), annotations });
 }
@@ -176,7 +175,7 @@ function asKept(value: unknown, kept: unknown): unknown {
 /** Labels and annotations, without those that Berth writes. */
 function statusesOf(object: Fields): readonly Labels[] {
   const metadata = object.at("metadata");
-  const written = Object.entries(metadata.texts("annotations")).filter(([key]) => !WRITTEN.includes(key));
+  const written = Object.entries(metadata.texts("annotations")).filter(([key]) => !ASSIGNED.includes(key));
   return [metadata.texts("labels"), Object.fromEntries(written)];
 }
 

@@ -133,7 +133,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
         assert.equal(await create(pod("kept", { annotations })), "");
         const path = itemPath(PODS, { namespace: "shop", name: "kept" });
         const words =
-          "changes.pods.berth.dev: the annotations berth.dev/claim, berth.dev/addresses and berth.dev/token of a pod are written by berth when the pod is created and stay, and a Binding brings no request for addresses; leave them as they are";
+          "changes.pods.berth.dev: the annotations berth.dev/claim, berth.dev/addresses, berth.dev/token and berth.dev/reviewed of a pod are written by berth when the pod is created and stay, and a Binding brings no request for addresses; leave them as they are";
         for (const change of [
           { "berth.dev/claim": "another" },
           { "berth.dev/claim": null },

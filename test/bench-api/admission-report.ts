@@ -99,8 +99,9 @@ function refusedOf({ rounds }: AdmissionLoad): number {
   return rounds.reduce((sum, { refused }) => sum + refused, 0);
 }
 
+/** For each pod; few or none of them are looked at once more. */
 function checkMs({ rounds }: AdmissionLoad): number {
-  return median(rounds.map(({ checks }) => 1000 * meanOf(checks)));
+  return median(rounds.map(({ waits, checks }) => (1000 * checks.sum) / waits.count));
 }
 
 /** By how much a round's mean is above that of the no-op in the same round; the median of the rounds. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
+import type { Labels } from "../../allocator/base/ports.ts";
 import { describeDryRun } from "../../allocator/demand/allocation-dry-run.ts";
 import { isSatisfied } from "../../allocator/demand/cache-prediction.ts";
 import {
@@ -23,6 +24,7 @@ import {
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
   EXEMPT_NAMESPACE,
+  REVIEWED_REQUEST,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
 import { notesOn } from "../../allocator/manifest/dialects.ts";
@@ -40,6 +42,7 @@ import {
   requestsOfSystem,
   writtenByOthers,
 } from "../../allocator/manifest/own-keys.ts";
+import { reviewedRequest } from "../../allocator/manifest/reviewed-request.ts";
 import type { Request } from "../../allocator/model/address-request.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
@@ -253,8 +256,22 @@ async function admit(
       ...warningsOfUnwritten(macs.unwritten),
     ],
   };
+  const written = { ...assigned, ...reviewed(admission, podAllocation, { ...annotations, ...assigned }) };
   if (signal.aborted && podAllocation.kind === "anySlot") await giveHoldBack(admission.context, got.claim);
-  return answer(request, pod, assigned, besides);
+  return answer(request, pod, written, besides);
+}
+
+/**
+ * With it the API server does not ask a second time as long as nobody has changed the request. Not for a pod that asks for nothing itself and
+ * has what its claim had: the second review looks whether that is so still. On one host the second review is where the pod comes to be.
+ */
+function reviewed(
+  { embedded }: AdmissionContext,
+  { requests: [{ followsClaim }] }: PodAllocation,
+  annotations: Labels,
+): Labels {
+  const text = embedded === undefined && followsClaim !== "any" ? reviewedRequest(annotations) : undefined;
+  return text === undefined ? {} : { [REVIEWED_REQUEST]: text };
 }
 
 /** The addresses that the pod asked for, where others will do as well; of a set, those of the slot that it got. */
