@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { KubeConfig } from "@kubernetes/client-node";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { emptyAuthority } from "../../kube/api/authority-data.ts";
+import { endsPlugins } from "../../kube/api/exec-plugins.ts";
 import { readsTokenFiles, withTokenFiles } from "../../kube/api/token-files.ts";
 import type { ClusterTarget } from "../terminal/target.ts";
 
@@ -50,7 +51,7 @@ function merged(files: readonly string[]): KubeConfig {
     contexts: firstOfName(services.flatMap(({ contexts }) => contexts ?? [])),
     currentContext: services.map((part) => part.currentContext).find((name) => name) ?? "",
   });
-  return readsTokenFiles(all);
+  return endsPlugins(readsTokenFiles(all));
 }
 
 function readFile(file: string): KubeConfig {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type Agent, createServer, type RequestOptions } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { createClock } from "../../system/clock.ts";
+import { ManualClock } from "../../system/testing/manual-clock.ts";
+import { eventually } from "../../test/support/eventually.ts";
 import { issueAuthority, issueServingCertificate } from "../../webhook/certificates/issue.ts";
 import { accessOf, podAccess } from "./access.ts";
 import { connect } from "./connection.ts";
@@ -181,6 +183,54 @@ describe("the way to the API server", () => {
     const asked = connection.call({ method: "GET", path: "/" });
     await assert.rejects(asked, { code: "STORE_UNAVAILABLE", message: /no credentials .*ENOENT.*ca\.crt/ });
     connection.close();
+  });
+
+  it("of a kubeconfig is a plugin, which is ended when a call's time is over", {
+    timeout: 60_000,
+  }, async () => {
+    const [kubeconfig, command, pidFile] = ["kubeconfig", "plugin", "pid"].map((name) => join(folder, name));
+    assert.ok(kubeconfig !== undefined && command !== undefined && pidFile !== undefined);
+    writeFileSync(
+      command,
+      `#!/bin/sh\necho $$ > ${pidFile}.new\nmv ${pidFile}.new ${pidFile}\nexec sleep 3600\n`,
+    );
+    chmodSync(command, 0o755);
+    const exec = { apiVersion: "client.authentication.k8s.io/v1", command, interactiveMode: "Never" };
+    writeFileSync(kubeconfig, kubeconfigOf({ port: "1", ca: "ca" }, { exec }));
+    const clock = new ManualClock();
+    const connection = connect(await accessOf({ kubeconfig }), { clock, userAgent: "test" });
+    const call = connection.call({ method: "GET", path: "/", timeoutMs: 3_000 });
+    const pid = await eventually("the plugin runs", () =>
+      existsSync(pidFile) ? Number(readFileSync(pidFile, "utf8")) : undefined,
+    );
+    clock.advance(3_000);
+    const words = `the plugin ${command} of the kubeconfig's user "u" did not end in time, and was ended (process ${pid}); `;
+    await assert.rejects(call, {
+      code: "TIMED_OUT",
+      message: `no credentials for the API server at https://127.0.0.1:1: ${words}run it by hand to see what it waits for`,
+    });
+    await eventually("it has ended", () => (existsSync(`/proc/${pid}`) ? undefined : true));
+    connection.close();
+  });
+
+  it("of a kubeconfig is a plugin, which a connection that is closed waits for no more", {
+    timeout: 60_000,
+  }, async () => {
+    const [kubeconfig, command] = [join(folder, "kubeconfig"), "sleep"];
+    writeFileSync(kubeconfig, kubeconfigOf({ port: "1", ca: "ca" }, { exec: { command, args: ["3600"] } }));
+    const connection = connect(await accessOf({ kubeconfig }), { clock: createClock(), userAgent: "test" });
+    const call = connection.call({ method: "GET", path: "/", timeoutMs: 3_600_000 });
+    setImmediate(() => connection.close());
+    await assert.rejects(call, { message: "the connection to the API server is closed" });
+  });
+
+  it("of a kubeconfig is what a plugin prints", async () => {
+    await served(async (server) => {
+      const kubeconfig = join(folder, "kubeconfig");
+      const exec = { command: "echo", args: ['{"status": {"token": "two"}}'] };
+      writeFileSync(kubeconfig, kubeconfigOf(server, { exec }));
+      assert.deepEqual(await statuses(await accessOf({ kubeconfig }), []), [200]);
+    });
   });
 
   it("of a kubeconfig that is none is refused", async () => {

@@ -125,7 +125,7 @@ class HttpsConnection implements Connection {
   async stream(call: Call, signal: AbortSignal): Promise<Stream | Answer> {
     const until = this.#clock.monotonic() + (call.timeoutMs ?? TIMEOUT_MS);
     const ends = AbortSignal.any([signal, this.#closing.signal]);
-    const credentials = await this.#credentials();
+    const credentials = await this.#credentials(until);
     return await this.#within(until, async (exchange) => {
       const way = { credentials, agent: credentials.streams, signal: ends };
       const response = await this.#send(call, way, exchange);
@@ -142,11 +142,13 @@ class HttpsConnection implements Connection {
     for (const exchange of this.#underWay) exchange.breakOff(new Error("the connection is closed"));
   }
 
-  async #credentials(): Promise<Credentials> {
+  async #credentials(until: number): Promise<Credentials> {
     this.#mustBeOpen();
-    const credentials = await this.#tokens.current();
-    this.#mustBeOpen();
-    return credentials;
+    try {
+      return await this.#tokens.current(until);
+    } finally {
+      this.#mustBeOpen();
+    }
   }
 
   #mustBeOpen(): void {
@@ -155,7 +157,7 @@ class HttpsConnection implements Connection {
   }
 
   async #exchange(call: Call, until: number): Promise<{ answer: Answer; retryMs: number }> {
-    const credentials = await this.#credentials();
+    const credentials = await this.#credentials(until);
     return await this.#within(until, async (exchange) => {
       const response = await this.#send(call, { credentials, agent: credentials.calls }, exchange);
       const answer = await this.#read(response, call.mostBytes);

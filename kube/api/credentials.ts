@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Agent as AnyAgent } from "node:http";
 import { Agent, type RequestOptions } from "node:https";
+import { alarmOf } from "../../allocator/base/alarm.ts";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 
 /** Where the API server is and how it is asked: a KubeConfig of client-node, or what does the same. */
 export interface ApiAccess {
   getCurrentCluster(): { readonly server: string; readonly proxyUrl?: string } | null;
-  /** Adds authority, certificates and the token of this moment. */
+  /** Adds authority, certificates and the token of this moment. Nobody waits for them any more once the options' `signal` aborts. */
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
 }
 
@@ -51,6 +52,8 @@ export class TokenSource {
   readonly #clock: Clock;
   #known: Known | undefined;
   #agents: Known | undefined;
+  /** Each ends an asking that is under way. */
+  readonly #asking = new Set<() => void>();
 
   /** `https://host:port`, with a path where there is one. */
   readonly server: string;
@@ -66,12 +69,23 @@ export class TokenSource {
     }
   }
 
-  /** Throws STORE_UNAVAILABLE when a token, certificate or plugin cannot be read. */
-  async current(): Promise<Credentials> {
+  /** Throws STORE_UNAVAILABLE when a token, certificate or plugin cannot be read, TIMED_OUT when that takes until then (monotonic). */
+  async current(until: number): Promise<Credentials> {
     const now = this.#clock.monotonic();
     if (this.#known !== undefined && now - this.#known.readAt < FRESH_MS) return this.#known;
-    const options = await this.#read();
-    const { agent, ca, cert, key, pfx, passphrase, servername, rejectUnauthorized, ...rest } = options;
+    const options = await this.#read(until - now);
+    const {
+      agent,
+      ca,
+      cert,
+      key,
+      pfx,
+      passphrase,
+      servername,
+      rejectUnauthorized,
+      signal: _,
+      ...rest
+    } = options;
     const tls = { ca, cert, key, pfx, passphrase, servername, rejectUnauthorized };
     const identity = JSON.stringify(tls, (_, value) => (Buffer.isBuffer(value) ? String(value) : value));
     const proxy = this.#kubeConfig.getCurrentCluster()?.proxyUrl !== undefined ? agent : undefined;
@@ -91,16 +105,29 @@ export class TokenSource {
     this.#known = undefined;
     closeIdle(this.#agents);
     this.#agents = undefined;
+    for (const end of this.#asking) end();
   }
 
-  async #read(): Promise<RequestOptions> {
-    const options: RequestOptions = {};
+  async #read(ms: number): Promise<RequestOptions> {
+    const asking = new AbortController();
+    const { promise: ended, reject } = Promise.withResolvers<never>();
+    const end = () => {
+      asking.abort();
+      setImmediate(reject, new Error("they do not come in time")); // who is asked may know more, and says it first
+    };
+    const stop = alarmOf(this.#clock, ms, end);
+    this.#asking.add(end);
+    const options: RequestOptions = { signal: asking.signal };
     try {
-      await this.#kubeConfig.applyToHTTPSOptions(options);
+      await Promise.race([this.#kubeConfig.applyToHTTPSOptions(options), ended]);
       return options;
     } catch (error) {
       const words = `no credentials for the API server at ${this.server}: ${messageOf(error)}`;
-      throw new BerthError("STORE_UNAVAILABLE", words, { cause: error });
+      const code = asking.signal.aborted ? "TIMED_OUT" : "STORE_UNAVAILABLE";
+      throw new BerthError(code, words, { cause: error });
+    } finally {
+      stop();
+      this.#asking.delete(end);
     }
   }
 

@@ -9,6 +9,7 @@ import { BerthError, messageOf } from "../../allocator/base/errors.ts";
 import { certificatesIn, readCertificate } from "../../system/pem/pair.ts";
 import { emptyAuthority } from "./authority-data.ts";
 import type { ApiAccess } from "./credentials.ts";
+import { endsPlugins } from "./exec-plugins.ts";
 import { readsTokenFiles, withTokenFiles } from "./token-files.ts";
 
 /**
@@ -46,18 +47,18 @@ export class KubeConfigFile implements ApiAccess {
   }
 
   async applyToHTTPSOptions(options: Parameters<ApiAccess["applyToHTTPSOptions"]>[0]): Promise<void> {
-    await this.#follow();
+    await this.#follow(options.signal);
     // client-node keeps one agent for a proxy, with the certificates that it was made with, and has no other way to let it go
     this.#config["agentCache"].clear();
     await this.#config.applyToHTTPSOptions(options);
   }
 
-  async #follow(): Promise<void> {
+  async #follow(signal: RequestOptions["signal"]): Promise<void> {
     try {
       const text = await readFile(this.#file, "utf8");
       if (text === this.#text) return;
       const next = read({ text, file: this.#file });
-      if (!(isForServerOf(this.#config, next) && (await isUsable(next)))) return;
+      if (!(isForServerOf(this.#config, next) && (await isUsable(next, signal)))) return;
       this.#config = next;
       this.#text = text;
     } catch {
@@ -76,9 +77,9 @@ function isForServerOf(before: KubeConfig, next: KubeConfig): boolean {
 }
 
 /** Of a file that was cut off, a user may be left without credentials, or with half a key, or a cluster with half an authority. Throws for that. */
-async function isUsable(config: KubeConfig): Promise<boolean> {
+async function isUsable(config: KubeConfig, signal: RequestOptions["signal"]): Promise<boolean> {
   if (emptyAuthority(config.getCurrentCluster()) !== undefined) return false;
-  const options: RequestOptions = {};
+  const options: RequestOptions = { signal };
   await config.applyToHTTPSOptions(options);
   const { ca, cert, key, auth, headers } = options;
   createSecureContext({ ca, cert, key });
@@ -92,5 +93,5 @@ function read(of: { readonly text: string; readonly file: string }): KubeConfig 
   config.loadFromString(of.text);
   config.makePathsAbsolute(dirname(of.file));
   config.users = withTokenFiles(config.users, of);
-  return readsTokenFiles(config);
+  return endsPlugins(readsTokenFiles(config));
 }
