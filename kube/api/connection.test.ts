@@ -308,6 +308,35 @@ describe("connect", () => {
     });
   });
 
+  it("says that credentials cannot be sent", async () => {
+    const authenticator: Authenticator = {
+      isAuthProvider: () => true,
+      applyAuthentication: async (_, options) => {
+        options.headers = { Authorization: "Bearer one\ntwo" };
+      },
+    };
+    await assert.rejects(get(connected(kubeConfig({ authenticator }))), {
+      code: "STORE_UNAVAILABLE",
+      message: `no credentials for the API server at ${url}: Invalid character in header content ["Authorization"]`,
+    });
+  });
+
+  it("throws a mistake of who calls as what it is", async () => {
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    const connection = connected();
+    const circular = connection.call({ method: "POST", path: "/api", body: circle });
+    await assert.rejects(circular, { name: "TypeError", message: /circular structure/ });
+    await assert.rejects(get(connection, "/not encoded"), {
+      name: "TypeError",
+      code: "ERR_UNESCAPED_CHARACTERS",
+    });
+    const stream = connection.stream({ method: "GET", path: "/地址" }, new AbortController().signal);
+    await assert.rejects(stream, { name: "TypeError", code: "ERR_UNESCAPED_CHARACTERS" });
+    assert.equal(clock.sleeping, 0);
+    assert.equal((await get(connection)).status, 200);
+  });
+
   it("wants TLS", () => {
     assert.throws(() => connected(kubeConfig({ server: "http://127.0.0.1:8080" })), {
       code: "CONFIG_INVALID",

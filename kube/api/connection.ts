@@ -69,6 +69,8 @@ interface ConnectionDeps {
 
 const TIMEOUT_MS = 10_000;
 const RETRY_MS = 1_000;
+/** No SyntaxError: Node has one for a server's certificate that it cannot read. */
+const MISTAKES = [TypeError, RangeError, ReferenceError];
 
 /**
  * Connects with the server, authority and credentials of a KubeConfig. client-node's own typed calls are not used:
@@ -129,8 +131,7 @@ class HttpsConnection implements Connection {
     return await this.#within(until, async (exchange) => {
       const way = { credentials, agent: credentials.streams, signal: ends };
       const response = await this.#send(call, way, exchange);
-      if (response.statusCode === 200)
-        return { lines: linesOf(response, (error) => this.#unreachable(error)) };
+      if (response.statusCode === 200) return { lines: linesOf(response, (error) => this.#faultOf(error)) };
       if (response.statusCode === 401) this.#tokens.refused();
       return await this.#read(response, call.mostBytes);
     });
@@ -223,7 +224,7 @@ class HttpsConnection implements Connection {
     return warnings.length === 0 ? answer : { ...answer, warnings };
   }
 
-  /** Breaks the exchange off when its time is over. Throws TIMED_OUT then, and STORE_UNAVAILABLE for anything else that breaks it. */
+  /** Breaks the exchange off when its time is over. Throws TIMED_OUT then, and for anything else that breaks it what `#faultOf` says. */
   async #within<T>(until: number, work: (exchange: Exchange) => Promise<T>): Promise<T> {
     const exchange = new Exchange();
     let late: BerthError | undefined; // made when it is needed: every call passes here
@@ -235,14 +236,16 @@ class HttpsConnection implements Connection {
     try {
       return await work(exchange);
     } catch (error) {
-      throw late ?? this.#unreachable(error);
+      throw late ?? this.#faultOf(error);
     } finally {
       stop();
       this.#underWay.delete(exchange);
     }
   }
 
-  #unreachable(error: unknown): BerthError {
+  /** STORE_UNAVAILABLE, but a mistake of whoever calls is no fault of the API server's. */
+  #faultOf(error: unknown): unknown {
+    if (MISTAKES.some((kind) => error instanceof kind)) return error;
     // several addresses were tried: the words are in the parts
     const why = messageOf(error instanceof AggregateError ? error.errors[0] : error);
     const words = `the API server at ${this.#tokens.server} cannot be reached: ${why}`;

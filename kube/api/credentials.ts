@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Agent as AnyAgent } from "node:http";
+import { type Agent as AnyAgent, validateHeaderValue } from "node:http";
 import { Agent, type RequestOptions } from "node:https";
 import { alarmOf } from "../../allocator/base/alarm.ts";
 import { BerthError, messageOf } from "../../allocator/base/errors.ts";
@@ -120,6 +120,9 @@ export class TokenSource {
     const options: RequestOptions = { signal: asking.signal };
     try {
       await Promise.race([this.#kubeConfig.applyToHTTPSOptions(options), ended]);
+      // a token of several lines is no mistake of who calls
+      for (const [name, value] of Object.entries(options.headers ?? {}))
+        validateHeaderValue(name, String(value));
       return options;
     } catch (error) {
       const words = `no credentials for the API server at ${this.server}: ${messageOf(error)}`;
