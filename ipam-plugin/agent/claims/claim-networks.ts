@@ -5,7 +5,13 @@ import type { Labels } from "../../../allocator/base/ports.ts";
 import { networkAttachments } from "../../../allocator/manifest/network-attachments.ts";
 import type { Claim } from "../../../allocator/model/claim.ts";
 import { addressesOn } from "../../../allocator/model/interfaces.ts";
-import { isOnNetwork, namesAttachments, otherNetwork } from "../../../allocator/pool/pool-networks.ts";
+import type { Pool } from "../../../allocator/pool/pool.ts";
+import {
+  isOnNetwork,
+  namesAttachments,
+  namesAttachmentsAlone,
+  otherNetwork,
+} from "../../../allocator/pool/pool-networks.ts";
 import type { AttachmentKey, PodRef } from "./claim-source.ts";
 import { type PoolsOfAddresses, poolsFor } from "./pool-for-address.ts";
 
@@ -30,6 +36,8 @@ export function networkNames({ pod, attachment }: NetworkPlace, annotations: Lab
  * | elsewhere | they are for the network of another interface of the pod, which will ask    |
  * | unknown   | the pod's annotations may say so, and are not known                          |
  * | refusal   | they are for none of the pod's networks: it must not start with other addresses |
+ *
+ * Of two pools over each other of which nothing says which one an address is of, it is not the one that is for none of the pod's networks.
  */
 export function claimOnNetwork(
   view: PoolsOfAddresses,
@@ -39,15 +47,25 @@ export function claimOnNetwork(
 ): "serves" | "elsewhere" | "unknown" | Refusal {
   const names = networkNames(request, annotations ?? {});
   const named = addressesOn(claim, request.attachment.interface);
-  const pools = (named ?? claim.addresses).flatMap((address) => poolsFor(view, claim, address));
+  const ofEach = (named ?? claim.addresses).map((address) => poolsFor(view, claim, address));
+  const pools = ofEach.flat();
   const others = pools.filter((pool) => !isOnNetwork(pool, names));
   const [first] = others;
   if (first === undefined) return "serves";
   if (annotations === undefined && others.some(namesAttachments)) return "unknown";
-  if (named !== undefined) return otherNetwork(first, names, request.pod.namespace);
+  const isHere = ofEach.every((some) => some.some((pool) => isOnNetwork(pool, names)));
   const further = networkAttachments(annotations ?? {}, request.pod.namespace)
     .filter((one) => one.interface !== request.attachment.interface)
     .map(({ network }) => network);
+  const isElsewhere = (pool: Pool) => further.length > 0 && mayBeOn(pool, further);
+  if (isHere && (named !== undefined || (annotations !== undefined && !others.some(isElsewhere))))
+    return "serves";
+  if (named !== undefined) return otherNetwork(first, names, request.pod.namespace);
   if (further.length > 0 && pools.every((pool) => isOnNetwork(pool, further))) return "elsewhere";
   return otherNetwork(first, names, request.pod.namespace);
+}
+
+/** A pool may name a network by its configuration, which annotations do not tell. */
+function mayBeOn(pool: Pool, attachments: readonly string[]): boolean {
+  return isOnNetwork(pool, attachments) || !namesAttachmentsAlone(pool);
 }

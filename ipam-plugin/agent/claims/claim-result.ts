@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { BerthError, isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
+import type { Labels } from "../../../allocator/base/ports.ts";
 import { MIRROR_POD_ANNOTATION } from "../../../allocator/demand/pod-allocation.ts";
 import { ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
@@ -11,6 +12,7 @@ import { macOn } from "../../../allocator/model/interface-macs.ts";
 import { addressesOn, formatHolding, namesOf, placesOf } from "../../../allocator/model/interfaces.ts";
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
+import { networkNames } from "./claim-networks.ts";
 import type { AttachRequest, ClaimResult, NoClaim, PodRef, RequestedMac } from "./claim-source.ts";
 import { type PoolsOfAddresses, poolFor } from "./pool-for-address.ts";
 
@@ -18,17 +20,19 @@ import { type PoolsOfAddresses, poolFor } from "./pool-for-address.ts";
 
 export const NO_CLAIM: NoClaim = { kind: "unclaimed" };
 
-/** The addresses of the claim that the interface gets, with what their pools say about reaching it. */
+/** The addresses of the claim that the interface gets, with what their pools say about reaching it. `annotations`: of its pod, as far as known. */
 export function resultOf(
   view: PoolsOfAddresses,
   claim: Claim,
-  request: Pick<AttachRequest, "attachment">,
+  request: Pick<AttachRequest, "attachment" | "pod">,
+  annotations: Labels | undefined,
 ): ClaimResult | Refusal {
   const addresses: ResultAddress[] = [];
   const pools = new Set<Pool>();
   const served = servedBy(claim, request);
+  const names = networkNames(request, annotations ?? {});
   for (const address of served) {
-    const pool = poolFor(view, claim, address);
+    const pool = poolFor(view, claim, { address, names });
     if (isRefusal(pool)) return pool;
     const range = pool && rangeOf(pool, address);
     if (pool === undefined || range === undefined) {

@@ -172,9 +172,7 @@ export class EmbeddedClaims implements ClaimSource {
     const made = this.#made.get(found.claim);
     this.#made.delete(found.claim);
     if (made !== undefined && made.revision === found.made) {
-      return (
-        requestMismatch(made.record, request) ?? resultOf(this.#options.context.view, made.record, request)
-      );
+      return requestMismatch(made.record, request) ?? this.#resultOf(made.record, request);
     }
     const seen = this.#seen.get(found);
     const bound = await bindToNode(this.#options, { ...found, ...(seen && { seen }) }, request, signal);
@@ -190,7 +188,11 @@ export class EmbeddedClaims implements ClaimSource {
     // Until then it may have been at rest for a moment, and been changed or given back.
     if (!isDeepStrictEqual(held && formatHolding(held.record), formatHolding(record)))
       return changed(found.claim);
-    return resultOf(this.#options.context.view, record, request);
+    return this.#resultOf(record, request);
+  }
+
+  #resultOf(claim: Claim, request: AttachRequest): ClaimResult | Refusal {
+    return resultOf(this.#options.context.view, claim, request, request.annotations);
   }
 
   async detached(notice: SandboxEnd): Promise<void> {

@@ -50,9 +50,41 @@ describe("an address of a claim that two pools contain", () => {
     );
   });
 
+  it("is not of the one that is for none of the pod's networks, where nothing else says the pool", async (t) => {
+    const node = await NodeWorld.open();
+    t.after(() => node.close());
+    await node.assign("a", "10.20.0.70");
+    const put = async (networks: readonly string[]) => {
+      const before = await node.world.realStore.get("pool", "aa");
+      const over = { ...OVER, spec: { ...OVER.spec, networks } };
+      if (before === undefined) await node.world.realStore.create("pool", over);
+      else await node.world.realStore.replace("pool", before, over);
+      await node.world.settle();
+    };
+    await put(["elsewhere"]);
+    const got = await node.add(ask("a"));
+    assert.ok(got.kind === "claimed");
+    assert.deepEqual(got.addresses, [{ address: "10.20.0.70", prefixLength: 24, gateway: "10.20.0.100" }]);
+    const annotations = { "k8s.v1.cni.cncf.io/networks": "vlan10" };
+    const refused = (networks: string) =>
+      `POOL_FORBIDDEN: pool "aa" is for networks ${networks}, and net is none of them (its networks)`;
+    // "elsewhere" may be what the configuration of vlan10 is called
+    assert.equal(await node.said(ask("a", { annotations })), refused("elsewhere"));
+    await put(["shop/vlan20"]);
+    assert.equal(await node.said(ask("a", { annotations })), "10.20.0.70 of shop/a");
+    await put(["shop/vlan10"]);
+    assert.equal(await node.said(ask("a", { annotations })), "unclaimed");
+    assert.equal(await node.said(ask("a")), "10.20.0.70 of shop/a");
+    await put(["net"]);
+    assert.match(await node.said(ask("a")), /^POOL_OVERLAPS: /);
+  });
+
   const poolOf = (request: ClaimRequest, ...pools: readonly PoolRecord[]) => {
     const claim = claimRecord({ request });
-    const found = poolFor({ pools: () => pools.map(parsed) }, claim, addr("10.20.0.70"));
+    const found = poolFor({ pools: () => pools.map(parsed) }, claim, {
+      address: addr("10.20.0.70"),
+      names: ["net"],
+    });
     return isRefusal(found) ? found.code : found?.name;
   };
 

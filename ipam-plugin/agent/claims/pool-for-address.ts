@@ -7,6 +7,7 @@ import type { RecordReader } from "../../../allocator/cache/reader.ts";
 import type { Address } from "../../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
 import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
+import { isOnNetwork } from "../../../allocator/pool/pool-networks.ts";
 
 export interface PoolsOfAddresses {
   pools(): Iterable<Pool>;
@@ -16,11 +17,17 @@ export interface PoolsOfAddresses {
 
 /**
  * The pool that the address was reserved of. The reservation names it; an agent in a cluster does not follow reservations, and goes by what
- * the claim asks for. Where neither says it, and the pools do not say the same, the sandbox might get another network's gateway: then it
- * is refused. Undefined: no pool contains the address.
+ * the claim asks for, and by the names of the network that it gives to. Where none of them says it, and the pools do not say the same, the
+ * sandbox might get another network's gateway: then it is refused. Undefined: no pool contains the address.
  */
-export function poolFor(view: PoolsOfAddresses, claim: Claim, address: Address): Pool | Refusal | undefined {
-  const [left, ...others] = poolsFor(view, claim, address);
+export function poolFor(
+  view: PoolsOfAddresses,
+  claim: Claim,
+  { address, names }: { readonly address: Address; readonly names: readonly string[] },
+): Pool | Refusal | undefined {
+  const all = poolsFor(view, claim, address);
+  const here = all.filter((pool) => isOnNetwork(pool, names));
+  const [left, ...others] = here.length > 0 ? here : all;
   if (left === undefined) return undefined;
   const said = reached(left, address);
   if (others.every((other) => isDeepStrictEqual(reached(other, address), said))) return left;

@@ -224,7 +224,8 @@ export class NodeClaims implements ClaimSource {
     if (isRefusal(plan)) return plan;
     if (plan.kind === "bind") return changed(found.claim);
     if (!serves(claim, request, claim.binding?.interface)) return NO_CLAIM;
-    return requestMismatch(claim, request) ?? resultOf(view, claim, request);
+    const annotations = request.annotations ?? view.pod(request.pod)?.annotations;
+    return requestMismatch(claim, request) ?? resultOf(view, claim, request, annotations);
   }
 
   /**
