@@ -7,6 +7,7 @@ import type { EtcdAccess } from "../../allocator/store/etcd/access.ts";
 import { openDatabase } from "../../allocator/store/sqlite/database.ts";
 import { startAgent } from "../../ipam-plugin/agent/agent.ts";
 import { EtcdSides } from "../../ipam-plugin/agent/claims/etcd/etcd-sides.ts";
+import { beginProcess } from "../../ipam-plugin/agent/journal/etcd-processes.ts";
 import { linuxHost, readBootId } from "../../ipam-plugin/agent/journal/host.ts";
 import { leasesOn } from "../../ipam-plugin/agent/journal/host-local-leases.ts";
 import { Journal } from "../../ipam-plugin/agent/journal/journal.ts";
@@ -73,6 +74,7 @@ async function assemble(
   const etcd = new EtcdSides({
     ...{ access, bootedAt, node, clock, random, log, metrics, ...beats },
     journal: () => journal.knownId() ?? "",
+    process: await beginProcess(database, random),
     rules: { certificates: options.certificates ?? CERTIFICATES, provenOnly: false },
     journalled: new KnownEtcds<EtcdAccess>(database),
   });

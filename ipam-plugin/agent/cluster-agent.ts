@@ -15,6 +15,7 @@ import { StrayDetector } from "./claims/cluster/stray-detector.ts";
 import type { EtcdSides } from "./claims/etcd/etcd-sides.ts";
 import { type FollowedNode, followNode } from "./followed-node.ts";
 import { markFileOf } from "./journal/boot-mark.ts";
+import { beginProcess } from "./journal/etcd-processes.ts";
 import { linuxHost } from "./journal/host.ts";
 import { Journal } from "./journal/journal.ts";
 import { KnownEtcds } from "./journal/known-etcds.ts";
@@ -100,6 +101,7 @@ async function etcdsOf(options: NodeAgentOptions, others: NodeClaims): Promise<E
     bootedAt: await bootTime(linuxHost),
     others,
     journal: () => journal.knownId() ?? "",
+    process: await beginProcess(database, options.random),
     rules: { certificates, provenOnly: true },
     journalled: new KnownEtcds<EtcdAccess>(database),
   });

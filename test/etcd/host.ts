@@ -61,7 +61,7 @@ export async function openHost(node: string, endpoints: readonly string[], singl
 /** As an agent has it. */
 function guardOf(node: string, client: EtcdClient): WriteGuard {
   const registry = new HostRegistry(client);
-  const id = { journal: () => `journal of ${node}`, process: node };
+  const id = { journal: () => `journal of ${node}`, process: { id: node, isFormer: () => false } };
   const presence = new Presence({
     registry,
     node,

@@ -36,6 +36,7 @@ export class HostAgent {
   readonly #parts: HostParts;
   readonly #ending: Promise<void>[] = [];
   #side: EtcdSide | undefined;
+  readonly #former = new Set<string>(); // ids of its processes so far
 
   constructor(parts: HostParts) {
     this.name = parts.name;
@@ -58,7 +59,11 @@ export class HostAgent {
     this.link = new EtcdLink(etcd, random);
     this.link.state = state;
     const { link } = this;
+    const id = `${name} ${this.#former.size}`;
+    const former = new Set(this.#former);
+    this.#former.add(id);
     this.#side = openEtcdSide({
+      process: { id, isFormer: (other) => former.has(other) },
       ...{ access: { endpoints: ["http://etcd:2379"] }, node: name, journal: () => `journal of ${name}` },
       ...{ clock, random: new SeededRandom(random.below(1e9)), log: noopLogger, metrics: noopMetrics },
       connect: () => link.connection(),

@@ -16,6 +16,7 @@ import { HostRegistry } from "../../../../allocator/store/etcd/hosts.ts";
 import { openEtcdStore } from "../../../../allocator/store/etcd/store.ts";
 import type { WriteGuard } from "../../../../allocator/store/etcd/write-guard.ts";
 import type { Store } from "../../../../allocator/store/store.ts";
+import type { EtcdProcess } from "../../journal/etcd-processes.ts";
 import type { ClaimSource } from "../claim-source.ts";
 import { EmbeddedClaims } from "../embedded.ts";
 import { isContainerName } from "./container-name.ts";
@@ -33,6 +34,7 @@ export interface EtcdSideOptions {
   readonly node: string;
   /** The id of this host's journal. */
   readonly journal: () => string;
+  readonly process: EtcdProcess;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -120,7 +122,7 @@ export function openEtcdSide(options: EtcdSideOptions): EtcdSide {
 function openGuardedStore(options: EtcdSideOptions, client: EtcdClient, registry: HostRegistry) {
   const { node, clock, random, log, metrics } = options;
   const isKept = (use: InUse) => isKeptIn(store, use, node);
-  const presence = new Presence({ ...options, registry, process: random.token(), isKept });
+  const presence = new Presence({ ...options, registry, isKept });
   const guard: WriteGuard = {
     key: registry.keyOf(node),
     covers: (claim) => claim.binding?.node === node && !isDetached(claim),

@@ -62,12 +62,18 @@ class OneKey {
     return this.stored;
   }
 
-  presence(journal: string, process: string, clock = new ManualClock()): Presence {
+  /** `former`: processes that its journal knows to have been before it. */
+  presence(
+    journal: string,
+    process: string,
+    clock = new ManualClock(),
+    former: readonly string[] = [],
+  ): Presence {
     return new Presence({
       registry: this,
       node: "host-a",
       journal: () => journal,
-      process,
+      process: { id: process, isFormer: (id) => former.includes(id) },
       clock,
       log: noopLogger,
       isKept: async ({ claim, addresses }) => {
@@ -266,6 +272,33 @@ describe("a host's record", () => {
     key.stored = backup;
     assert.equal(await presence.revision(seen), key.stored?.revision);
     assert.deepEqual([presence.refusal, key.stored?.record.process], [undefined, "p1"]);
+  });
+
+  it("serves on when etcd is restored to what an earlier process of it wrote, after its data was lost", async () => {
+    const key = new OneKey();
+    key.stored = { name: "host-a", record: { ...OWN, process: "p0" }, revision: 500 };
+    const backup = key.stored;
+    const presence = key.presence("j1", "p2", new ManualClock(), ["p0", "p1"]);
+    presence.start(() => [BOX]);
+    await presence.close();
+    const seen = await presence.revision();
+    const claims = [...key.claims];
+    key.stored = undefined;
+    key.claims.clear();
+    await assert.rejects(presence.revision(seen), /^BerthError: etcd does not have what containers of host/);
+    for (const [name, address] of claims) key.claims.set(name, address);
+    assert.equal(await presence.revision(), 1, "what it has is there again");
+    key.stored = backup;
+    key.claims.clear();
+    await assert.rejects(presence.revision(1), /^BerthError: etcd does not have what containers of host/);
+    for (const [name, address] of claims) key.claims.set(name, address);
+    assert.equal(await presence.revision(), 501);
+    assert.deepEqual([presence.refusal, key.stored?.record.process], [undefined, "p2"]);
+    key.stored = { ...backup, record: { ...OWN, process: "p3" }, revision: 502 };
+    await assert.rejects(
+      presence.revision(501),
+      /another process serves as host host-a since; .*start this one again$/,
+    );
   });
 
   it("gives nothing once its record, out of a backup whose revisions are given twice, is at the revision that it knew", async () => {

@@ -3,6 +3,7 @@ import { BerthError, messageOf } from "../../../../allocator/base/errors.ts";
 import { inParallel } from "../../../../allocator/base/parallel.ts";
 import type { Clock, Logger } from "../../../../allocator/base/ports.ts";
 import type { HostRecord, HostRegistry, StoredHost } from "../../../../allocator/store/etcd/hosts.ts";
+import type { EtcdProcess } from "../../journal/etcd-processes.ts";
 import { describeUse, type InUse, isSameUse, sayUnseen } from "./in-use.ts";
 
 /** How often a host says that it is there. */
@@ -16,7 +17,7 @@ interface Self {
   readonly process: string;
   /** Containers of this host still use addresses out of etcd. */
   readonly isUsing: boolean;
-  /** The process has written its record before what is there was written. */
+  /** The process has written its record before what is there was written, by one that was not there before it. */
   readonly wasThere: boolean;
   /** etcd does not keep what a container of this host has. */
   readonly isForgotten: boolean;
@@ -58,8 +59,7 @@ interface PresenceOptions {
   readonly node: string;
   /** The id of this host's journal. */
   readonly journal: () => string;
-  /** Different for each process. */
-  readonly process: string;
+  readonly process: EtcdProcess;
   readonly clock: Clock;
   readonly log: Logger;
   readonly beatMs?: number;
@@ -75,7 +75,7 @@ export class Presence {
   /** What containers of this host have; absent: it is not known yet. */
   #inUse: (() => readonly InUse[]) | undefined;
   #own: StoredHost | undefined;
-  /** Revision of what this process wrote last, none yet: infinity. What is older is out of a backup, and no later process's. */
+  /** Revision of what this process wrote last, none yet: infinity. What is older, in the same etcd, is out of a backup, and no later process's. */
   #written = Number.POSITIVE_INFINITY;
   /** What a container of this host has and etcd does not keep for it; absent: nothing was missed. */
   #missing: InUse | undefined;
@@ -117,7 +117,7 @@ export class Presence {
       case "forgotten":
         return `etcd does not have what containers of host ${node} have${sayFirst(missing)}: its data was lost or is of an older backup, that claim was released by force, or this host had another name, and others may be given their addresses; stop its containers, and it serves again by itself${sayUnseen(missing, node)}`;
       case "replaced":
-        return `another process serves as host ${node} since; stop one of the two, or start one with another --node`;
+        return `another process serves as host ${node} since; stop one of the two, or start one with another --node; if there is no other (etcd is out of a backup), start this one again`;
       default:
         return undefined;
     }
@@ -174,8 +174,9 @@ export class Presence {
     const missing = isKnown ? undefined : await this.#missingOf(inUse ?? []);
     this.#missing = missing;
     const isForgotten = missing !== undefined;
-    const wasThere = this.#written < (there?.revision ?? 0);
-    const self = { journal, process, isUsing, wasThere, isForgotten };
+    const isLater = there !== undefined && this.#written < there.revision;
+    const wasThere = isLater && !process.isFormer(there.record.process);
+    const self = { journal, process: process.id, isUsing, wasThere, isForgotten };
     const state = hostStateOf(there?.record, self);
     if (state !== "write") {
       this.#last = undefined; // a backup gives revisions twice: what is written next, by anybody, may come to be at this one
@@ -202,7 +203,7 @@ export class Presence {
 
   #recordNow(): HostRecord {
     const { journal, process, clock } = this.#options;
-    return { journal: journal(), process, seen: Math.floor(clock.now()) };
+    return { journal: journal(), process: process.id, seen: Math.floor(clock.now()) };
   }
 
   /** One that etcd does not keep. An ADD may wait for the answer, so the claims are not asked for in turn. */
