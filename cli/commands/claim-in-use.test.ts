@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { noopLogger } from "../../allocator/base/ports.ts";
 import { EtcdClient } from "../../allocator/store/etcd/client.ts";
 import { type HostRecord, HostRegistry } from "../../allocator/store/etcd/hosts.ts";
@@ -27,16 +28,30 @@ function registryInMemory(): HostRegistry {
   return new HostRegistry(new EtcdClient({ endpoints: ["http://etcd:2379"] }, deps));
 }
 
+const NOT_ASKED =
+  "host host-c was not asked whether the container of claim default/recorder has ended: while that runs, whoever is given 10.20.0.70 next has it, too; and from its agent's next start on this host gives no address until it knows of that end";
+
+/** What was asked of the last one. */
+let asked: string[] = [];
+
 /** host-c shares an etcd, and is as `look` leaves it before each look. */
 async function etcdWith(look: (registry: HostRegistry) => Promise<void>): Promise<Backend> {
   const registry = registryInMemory();
   await registry.put("host-c", RECORD, 0);
-  const fenced = async (name: string) => (await registry.get(name))?.record.fenced !== undefined;
+  asked = [];
+  const fenced = async (name: string) => {
+    asked.push(`fenced ${name}`);
+    return (await registry.get(name))?.record.fenced !== undefined;
+  };
+  const uses = async () => {
+    asked.push("uses");
+    return [];
+  };
   const hosts = async () => {
     await look(registry);
     return await registry.list();
   };
-  return { place: "etcd", uses: async () => [], world: { fenced }, hosts } as unknown as Backend;
+  return { place: "etcd", uses, world: { fenced }, hosts } as unknown as Backend;
 }
 
 async function beat(registry: HostRegistry): Promise<void> {
@@ -49,19 +64,23 @@ describe("a claim that is released by force", () => {
     const out = { stdout: "", stderr: "" };
     const { io } = (await Folder.empty(t)).context(out);
     const refusal = await held(claim, await etcdWith(beat), FORCE, io);
+    assert.ok(isRefusal(refusal));
     assert.equal(
-      refusal?.message,
+      refusal.message,
       "claim default/recorder (10.20.0.70) is bound to container recorder on host host-c, which is alive: it has written to etcd while it was watched; stop the container first, or use --force --even-if-alive if you know that the container is gone",
     );
     assert.equal(out.stderr, "looking for 25 s whether host-c is alive\n");
     const known = { ...FORCE, evenIfAlive: true };
-    assert.equal(await held(claim, await etcdWith(beat), known, io), undefined);
+    const backend = await etcdWith(beat);
+    assert.deepEqual(await held(claim, backend, known, io), { forced: NOT_ASKED });
+    assert.deepEqual(asked, ["uses", "fenced host-c"], "once");
   });
 
   it("goes where its host is silent, or was fenced", async (t) => {
     const folder = await Folder.empty(t);
     const silent = await etcdWith(async () => {});
-    assert.equal(await held(claim, silent, FORCE, folder.context().io), undefined);
+    assert.deepEqual(await held(claim, silent, FORCE, folder.context().io), { forced: NOT_ASKED });
+    assert.deepEqual(asked, ["uses", "fenced host-c"], "once");
     assert.equal(folder.clock.now() >= NOW + 25_000, true, "for that it was watched");
     const fenced = await etcdWith(async (registry) => {
       const there = await registry.get("host-c");
@@ -70,7 +89,7 @@ describe("a claim that is released by force", () => {
     });
     await fenced.hosts?.();
     const before = folder.clock.now();
-    assert.equal(await held(claim, fenced, FORCE, folder.context().io), undefined);
+    assert.deepEqual(await held(claim, fenced, FORCE, folder.context().io), { forced: undefined });
     assert.equal(folder.clock.now(), before, "it is not watched");
   });
 

@@ -52,6 +52,12 @@ function endContainer({ status: { attachment } }: Claim, node: string): string {
     : `${first}, and once it has ended, which its host does not see (${unseen}), ${tellOfEnd(node)}`;
 }
 
+/** It may be let go. */
+export interface NotHeld {
+  /** By force, in an etcd that hosts share, where no journal of a host can be read, in words; undefined: no host has it in use. */
+  readonly forced: string | undefined;
+}
+
 /**
  * Why it is not let go: its sandbox may be alive, or, by force, the host that has it serves and was not asked. Such a host gives no address from
  * its agent's next start on, since etcd lacks what one of its containers has.
@@ -61,13 +67,13 @@ export async function held(
   backend: Backend,
   { force, evenIfAlive }: Force,
   io: Pick<Io, "clock" | "stderr">,
-): Promise<Refusal | undefined> {
-  const refusal =
-    force && (evenIfAlive || backend.hosts === undefined) ? undefined : await busy(seen, backend);
-  if (refusal === undefined || !force) return refusal;
+): Promise<Refusal | NotHeld> {
+  const refusal = force && backend.place !== "etcd" ? undefined : await busy(seen, backend);
+  if (refusal === undefined) return { forced: undefined };
+  if (!force) return refusal;
   const { key, record } = seen;
   const node = hostOf(record);
-  if (node === "" || !(await isAlive(backend, node, io))) return undefined;
+  if (evenIfAlive || node === "" || !(await isAlive(backend, node, io))) return { forced: forcedUse(seen) };
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to ${describeHolder(record, backend.place)} on host ${node}, which is alive: it has written to etcd while it was watched; ` +
@@ -80,10 +86,7 @@ function hostOf({ binding, status: { attachment } }: Claim): string {
   return binding?.node || attachment?.node || "";
 }
 
-/** Released by force in an etcd that hosts share, where no journal of a host can be read. Undefined: no host has it in use. */
-export async function forcedUse(seen: Stored<"claim">, backend: Backend): Promise<string | undefined> {
-  const { key, record } = seen;
-  if (backend.place !== "etcd" || (await busy(seen, backend)) === undefined) return undefined;
+function forcedUse({ key, record }: Stored<"claim">): string {
   const { attachment } = record.status;
   const node = hostOf(record);
   const unseen = attachment && unseenEnd(attachment.netns);

@@ -19,7 +19,7 @@ import type { CommandContext, ExitCode } from "../terminal/command.ts";
 import { usageError } from "../terminal/flags.ts";
 import { printable } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
-import { type Force, forcedUse, held } from "./claim-in-use.ts";
+import { type Force, held } from "./claim-in-use.ts";
 import { claimMeant, noClaim, podsWithout, warnOfPods } from "./claim-to-release.ts";
 import { movesHere, triesHere } from "./hand-over-here.ts";
 import { isSuccessor, type Moved, type Mover, type Succession, type Transfer } from "./transfer.ts";
@@ -107,8 +107,7 @@ async function tell(
   const successor = `${titleOf(step.subject)} created${dry}   ${holdings}`;
   io.stdout.write(`ipclaim/${key} released${dry}\n${successor}\n`);
   warnOfUse(io, record, backend);
-  const forced = await forcedUse(step.seen, backend);
-  if (forced !== undefined) reportWarning(io, forced);
+  if (step.forced !== undefined) reportWarning(io, step.forced);
   warnOfPods(io, record, await podsWithout(record, backend), claimKey(step.subject));
 }
 
@@ -150,12 +149,15 @@ async function stepFor(
     const old = { ...taken.successor, key: claimKey(taken.from) };
     // with its addresses it has been through this, and is another claim in use
     const isFinished = taken.successor.record.nonce !== "";
-    return (isFinished ? undefined : await held(old, backend, wanted, io)) ?? taken;
+    const use = isFinished ? undefined : await held(old, backend, wanted, io);
+    return isRefusal(use) ? use : taken;
   }
   if (seen === undefined) return noClaim(claimKey(key));
   const subject = successorOf(seen.record, to);
   if (isRefusal(subject)) return subject;
-  return (await held(seen, backend, wanted, io)) ?? { seen, subject };
+  const use = await held(seen, backend, wanted, io);
+  if (isRefusal(use)) return use;
+  return { seen, subject, ...(use.forced !== undefined && { forced: use.forced }) };
 }
 
 /** What an earlier or another call has left: the old claim is gone, or its address is the new one's by now. */

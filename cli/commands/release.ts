@@ -15,7 +15,7 @@ import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
 import { timeOf } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
-import { type Force, forcedUse, held } from "./claim-in-use.ts";
+import { type Force, held, type NotHeld } from "./claim-in-use.ts";
 import {
   askedFor,
   claimMeant,
@@ -122,10 +122,9 @@ async function releaseOne(
   const change = { kind: "claim", key, doing: "it was released" } as const;
   return await retryOnConflict(context.store, change, async (seen) => {
     if (seen === undefined) return noClaim(key);
-    const refusal = await neededStill(seen, backend, force, io);
-    if (refusal !== undefined) return refusal;
-    const forced = force.force ? await forcedUse(seen, backend) : undefined; // else it is not busy, as was just seen
-    const told = (released: Released) => ({ ...released, stillUsed: forced ?? released.stillUsed });
+    const use = await neededStill(seen, backend, force, io);
+    if (isRefusal(use)) return use;
+    const told = (released: Released) => ({ ...released, stillUsed: use.forced ?? released.stillUsed });
     if (dryRun) return told(await forecast(context, backend, seen.record));
     const outcome = await unlessDenied(backend, seen, () => backend.giveBack(context, seen));
     if (isRefusal(outcome)) return outcome;
@@ -138,9 +137,10 @@ async function neededStill(
   backend: Backend,
   force: Force,
   io: Io,
-): Promise<Refusal | undefined> {
-  const refusal = await held(seen, backend, force, io);
-  return refusal ?? (force.force ? undefined : await askedFor(seen.record, backend));
+): Promise<Refusal | NotHeld> {
+  const use = await held(seen, backend, force, io);
+  if (isRefusal(use) || force.force) return use;
+  return (await askedFor(seen.record, backend)) ?? use;
 }
 
 async function releasedNow(context: Context, backend: Backend, claim: Claim): Promise<Released> {

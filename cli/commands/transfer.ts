@@ -11,6 +11,8 @@ import type { Subject } from "../apply/object-ref.ts";
 export interface Transfer {
   readonly seen: Stored<"claim">;
   readonly subject: Subject;
+  /** What it is not known to be free of, though it is moved by force, in words. */
+  readonly forced?: string;
 }
 
 /** The old claim is gone already: another call has ended it, or an earlier one that was broken off. */

@@ -3,11 +3,13 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { isRefusal } from "../../allocator/base/errors.ts";
 import { readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { ClaimPlace } from "../../allocator/model/container-claim.ts";
 import { addressTaken } from "../../allocator/planning/refusal-messages.ts";
 import { containerName } from "../../ipam-plugin/agent/claims/etcd/container-name.ts";
 import { formerClaimName } from "../../ipam-plugin/agent/claims/etcd/former-containers.ts";
+import { ManualClock } from "../../test/support/clock.ts";
 import {
   addr,
   attachmentOf,
@@ -23,7 +25,7 @@ import {
 import { claimObject } from "../../test/support/objects.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withBackend } from "../backend/open-backend.ts";
-import { busy, forcedUse } from "../commands/claim-in-use.ts";
+import { busy, held } from "../commands/claim-in-use.ts";
 import { facts } from "../testing/facts.ts";
 import { Folder } from "../testing/folder.ts";
 import { ManifestDryRun } from "./dry-run.ts";
@@ -106,17 +108,22 @@ describe("a container of hosts that share an etcd", () => {
       });
       const backend = (place: Backend["place"], isFenced: boolean) =>
         ({ place, uses: async () => [], world: { fenced: async () => isFenced } }) as unknown as Backend;
+      const forced = async (of: typeof seen, at: Backend) => {
+        const use = await held(
+          of,
+          at,
+          { force: true, evenIfAlive: true },
+          { clock: new ManualClock(), stderr: process.stderr },
+        );
+        return isRefusal(use) ? use : use.forced;
+      };
       assert.equal(
-        await forcedUse(seen, backend("etcd", false)),
+        await forced(seen, backend("etcd", false)),
         `host host-a was not asked whether the container of claim default/${name} has ended: while that runs, whoever is given 10.20.0.70 next has it, too; and from its agent's next start on this host gives no address until it knows of that end${alone}`,
       );
-      assert.equal(
-        await forcedUse(seen, backend("etcd", true)),
-        undefined,
-        "a person has said that it is gone",
-      );
-      assert.equal(await forcedUse(storedAs("claim", ended), backend("etcd", false)), undefined);
-      assert.equal(await forcedUse(seen, backend("data", false)), undefined);
+      assert.equal(await forced(seen, backend("etcd", true)), undefined, "a person has said that it is gone");
+      assert.equal(await forced(storedAs("claim", ended), backend("etcd", false)), undefined);
+      assert.equal(await forced(seen, backend("data", false)), undefined);
     });
   }
 
