@@ -247,6 +247,32 @@ describe("berthctl explain", () => {
     });
   });
 
+  it("ends with 1 for a StatefulSet whose pod can have no address, unless it is there like that", async (t) => {
+    const mysql = workload("StatefulSet", "mysql", {
+      replicas: 2,
+      annotations: { "berth.dev/ips": "10.20.0.70;10.20.0.71" },
+    });
+    const other = claimRecord({ name: "other", addresses: addrs("10.20.0.71") });
+    const explained = async (objects: readonly unknown[]) => {
+      const records = { pools: [DB_POOL], claims: [other], reservations: reservationsOf(other) };
+      const data = await Folder.of(t, { ...records, objects: [...objects] });
+      return await data.callWith(JSON.stringify(mysql), "explain", "-f", "-");
+    };
+    const added = await explained([]);
+    assert.equal(added.code, 1);
+    assert.match(
+      added.stdout,
+      /^pod\/shop\/mysql-1 +refused +address 10\.20\.0\.71 in pool "db" is held by/m,
+    );
+    const unchanged = await explained([mysql]);
+    assert.equal(unchanged.code, 0, unchanged.stdout);
+    assert.match(unchanged.stdout, /^pod\/shop\/mysql-0 +10\.20\.0\.70 /m);
+    assert.match(
+      unchanged.stdout,
+      /^pod\/shop\/mysql-1 +- +it is there like that and is let through, and what comes next of it is refused: address 10\.20\.0\.71 in pool "db" is held by/m,
+    );
+  });
+
   it("refuses a StatefulSet whose rollout does not end, unless it is there like that", async (t) => {
     const mysql = (list: string) =>
       workload("StatefulSet", "mysql", { replicas: 2, annotations: { "berth.dev/ips": list } });

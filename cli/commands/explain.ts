@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import { requestKeysIn } from "../../allocator/manifest/annotations.ts";
 import { readKeysIn } from "../../allocator/manifest/dialects.ts";
@@ -16,7 +16,7 @@ import { ifAllowed } from "../backend/if-allowed.ts";
 import { installedDialects } from "../backend/installed-dialects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { ManifestDryRun } from "../explain/dry-run.ts";
-import { type DryRunner, rowOf } from "../explain/dry-runner.ts";
+import { type DryRunner, letThrough, rowOf } from "../explain/dry-runner.ts";
 import { judgeBeside } from "../explain/manifest-aside.ts";
 import { nodesNow } from "../explain/nodes-now.ts";
 import { occupyAll } from "../explain/occupied-addresses.ts";
@@ -195,12 +195,16 @@ async function dryRunObject(
   const seen = { view: forecast.view, place, isThere, replicas, ...(there && { there }) };
   const known = { ...seen, ...(dialects === undefined ? {} : { dialects }) };
   const beside = judgeBeside(known, object, rows);
-  if (isRefusal(beside)) {
-    const isRefused = rows.some(({ outcome }) => isRefusal(outcome));
-    return { rows: isRefused ? rows : rows.map((row) => ({ ...row, outcome: beside })), warnings };
-  }
+  const judged = isRefusal(beside) ? refusedBeside(rows, beside) : rows;
+  const told = isThere ? judged.map(letThrough) : judged;
+  if (isRefusal(beside)) return { rows: told, warnings };
   const asksNothing = rows.every(({ outcome }) => !isRefusal(outcome) && outcome.kind === "nothing");
-  return { rows, warnings: [...warnings, ...beside, ...(asksNothing ? idle : [])] };
+  return { rows: told, warnings: [...warnings, ...beside, ...(asksNothing ? idle : [])] };
+}
+
+/** What they are refused for themselves comes first. */
+function refusedBeside(rows: readonly DryRunner[], outcome: Refusal): readonly DryRunner[] {
+  return rows.some((row) => isRefusal(row.outcome)) ? rows : rows.map((row) => ({ ...row, outcome }));
 }
 
 /** Of annotations that stand on a workload and belong into its template. */

@@ -24,6 +24,13 @@ export interface DryRunner {
   readonly kept?: string;
 }
 
+/** Of a workload that is there like that: admission lets it through, whatever its next pods are told. */
+export function letThrough(row: DryRunner): DryRunner {
+  if (!isRefusal(row.outcome)) return row;
+  const why = `it is there like that and is let through, and what comes next of it is refused: ${row.outcome.message}`;
+  return { ...row, outcome: { kind: "nothing", why } };
+}
+
 /** Subject, addresses and why, of what a pod would get. */
 export function rowOf({ subject, outcome, request, kept }: DryRunner): string[] {
   if (isRefusal(outcome)) return [subject, "refused", printable(outcome.message)];
