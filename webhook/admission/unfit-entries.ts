@@ -46,6 +46,30 @@ export function judgeOrdinals(
   return firstOf(warnings);
 }
 
+/** Of pods that Berth does not read: each has the entry of its index, or else any, of which one must be for them. */
+export function judgeUnread(
+  request: AdmissionRequest,
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+): string[] | Refusal {
+  const [unfit, ...others] = unfitOf(object, allocations);
+  if (unfit?.unfit === undefined) return [];
+  const { ordinal } = unfit.identity;
+  if (ordinal === undefined && others.length + 1 < allocations.length) return [];
+  const message =
+    ordinal === undefined ? unfit.unfit.message : `pod of index ${ordinal}: ${unfit.unfit.message}`;
+  const refusal = { ...unfit.unfit, message };
+  return askedBefore(request, object) === undefined ? refusal : [refusedStill(object, refusal)];
+}
+
+/** Those that none of its pods can have, each with why. */
+export function unfitOf(
+  object: KubeObject,
+  allocations: readonly AllocationRequest[],
+): readonly AllocationRequest[] {
+  return withUnfit(templateAnnotations(object), allocations).filter(({ unfit }) => unfit !== undefined);
+}
+
 /** Whether a set has as many entries as pods that may live at once, of which each takes any that it can have. */
 export function judgeSize(
   request: AdmissionRequest,
@@ -53,7 +77,7 @@ export function judgeSize(
   slots: readonly AllocationRequest[],
 ): string[] | Refusal {
   const { replicas } = workloadState(object);
-  const unfit = withUnfit(templateAnnotations(object), slots).flatMap((slot) => slot.unfit ?? []);
+  const unfit = unfitOf(object, slots).flatMap((slot) => slot.unfit ?? []);
   const count = { replicas, fit: slots.length - unfit.length, listed: slots.length };
   return judgeCount(askedBefore(request, object), object, count, unfit[0]);
 }

@@ -2,8 +2,9 @@
 // Owners whose pods' identity Berth does not know: what they ask to keep and will not is said when they are applied.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { addressOfMac } from "../../allocator/ip/mac.ts";
 import { assertClean } from "../../test/support/assert-audit.ts";
-import { attachmentOf, bindingTo, DB_POOL } from "../../test/support/fixtures.ts";
+import { attachmentOf, bindingTo, DB_POOL, poolRecord } from "../../test/support/fixtures.ts";
 import {
   annotationsOf,
   applied,
@@ -18,6 +19,13 @@ import { send } from "../../test/support/reviewing.ts";
 import { openWorld, type World } from "../../test/support/world.ts";
 
 const POOLS = [DB_POOL];
+const [FIRST, LAST] = [addressOfMac("02:00:00:00:00:00"), addressOfMac("02:00:00:00:00:ff")];
+const MACS = poolRecord("macs", [], {
+  ranges: [{ cidr: "fe80::/64", from: FIRST, to: LAST }],
+  reserved: [`${FIRST}-${LAST}`],
+});
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+const lan = (mac: string) => ({ [NETWORKS]: JSON.stringify([{ name: "lan", mac }]) });
 const PINNED = { "berth.dev/ips": "10.20.0.70" };
 const STICKY = { "berth.dev/sticky": "true" };
 const VMI = "kubevirt.io/v1";
@@ -138,6 +146,65 @@ describe("a workload that is not read", () => {
       await few("DaemonSet", "apps/v1", {}),
       `the list has 1 entry for a pod on each node: ${wait}; ask by berth.dev/pools`,
     );
+  });
+
+  it("is refused where its pods' networks say another MAC address than it asks for", async () => {
+    await using world = await openWorld({ pools: [...POOLS, MACS] });
+    const refused =
+      "the pod's networks say another MAC address of net1 than berth.dev/mac; take one of the two out";
+    const one = { "berth.dev/ips": "10.20.0.70@net1", "berth.dev/mac": "02:00:00:00:00:50@net1" };
+    const list = {
+      "berth.dev/ips": "10.20.0.70-10.20.0.72@net1",
+      "berth.dev/mac": "02:00:00:00:00:50-02:00:00:00:00:52@net1",
+    };
+    for (const [kind, apiVersion, asked] of [
+      ["DaemonSet", "apps/v1", one],
+      ["ReplicaSet", "apps/v1", one],
+      ["Rollout", "argoproj.io/v1alpha1", list],
+      ["VirtualMachine", VMI, one],
+    ] as const) {
+      const made = (mac: string) => owner(kind, apiVersion, { ...asked, ...lan(mac) });
+      const other = made("06:00:00:00:00:50");
+      assert.equal(await said(world, other), `REQUEST_INVALID: ${refused}`, kind);
+      assert.doesNotMatch(await said(world, made("02:00:00:00:00:50")), /MAC address of net1/);
+      const spec = { ...(other["spec"] as Json), replicas: 7 };
+      const changed = await said(world, { ...other, spec }, { operation: "UPDATE", oldObject: other });
+      assert.ok(changed.startsWith(`pods of this ${kind} are refused as before: ${refused}`), changed);
+    }
+    const rollout = owner("Rollout", "argoproj.io/v1alpha1", { ...list, ...lan("02:00:00:00:00:51") });
+    const two = { ...rollout, spec: { ...(rollout["spec"] as Json), replicas: 2 } };
+    assert.match(
+      await said(world, two),
+      /^the list has 1 entry \(of 3\) with the MAC address that the pods' networks say for 2 pods at once: /,
+    );
+    const crossed = {
+      "berth.dev/ips": "10.20.0.70@net1,10.20.0.80@net2;10.20.0.71@net1,10.20.0.81@net2",
+      "berth.dev/mac":
+        "02:00:00:00:00:50@net1,02:00:00:00:00:60@net2;02:00:00:00:00:51@net1,02:00:00:00:00:61@net2",
+      [NETWORKS]: JSON.stringify([
+        { name: "lan", mac: "02:00:00:00:00:50" },
+        { name: "wan", mac: "02:00:00:00:00:61" },
+      ]),
+    };
+    assert.match(
+      await said(world, owner("Rollout", "argoproj.io/v1alpha1", crossed)),
+      /^REQUEST_INVALID: the pod's networks say another MAC address of net2 than/,
+    );
+    for (const kind of ["Job", "CronJob"] as const) {
+      const indexed = (mac: string) =>
+        jobOf(kind, { ...list, ...lan(mac) }, { completionMode: "Indexed", completions: 3 });
+      assert.equal(
+        await said(world, indexed("02:00:00:00:00:50")),
+        `REQUEST_INVALID: pod of index 1: ${refused}`,
+      );
+      assert.equal(
+        await said(world, indexed("02:00:00:00:00:52")),
+        `REQUEST_INVALID: pod of index 0: ${refused}`,
+      );
+      const single = jobOf(kind, { ...one, ...lan("06:00:00:00:00:50") });
+      assert.equal(await said(world, single), `REQUEST_INVALID: ${refused}`);
+    }
+    assert.deepEqual(await world.holdings(), {});
   });
 
   it("has pods that are told the same, unless their namespace asks for them", async () => {
