@@ -8,6 +8,7 @@ import type { PodMetadata, PodOwner } from "../model/identity.ts";
 import { mostEntries, readRequest } from "./annotations.ts";
 import { Fields, isName } from "./fields.ts";
 import { hasUnreadOrdinals, leavesOutOrdinals, reservedOrdinalsOf } from "./reserved-ordinals.ts";
+import { rollingOf } from "./rolling-update.ts";
 
 export { Fields, isName };
 
@@ -131,16 +132,17 @@ export function workloadState(object: KubeObject): WorkloadState {
     ...(reserved.length === 0 ? {} : { reserved }),
     ...(isCutOff ? { isCutOff } : {}),
     hostNetwork: template.at("spec").flag("hostNetwork"),
-    ...slotsOf(kind, annotations),
+    ...slotsOf(object, annotations),
     ...(kind === "Job" ? { isDone: doneOf(object.json.at("status")) } : {}),
   };
 }
 
-function slotsOf(kind: string, annotations: Labels): { readonly slots?: number } {
-  if (kind === "StatefulSet" || kind === "Job") return {};
+function slotsOf(object: KubeObject, annotations: Labels): Pick<WorkloadState, "slots" | "rolling"> {
+  if (object.kind === "StatefulSet" || object.kind === "Job") return {};
   const request = readRequest(annotations);
   const slots = isRefusal(request) ? mostEntries(annotations) : (request.entries?.length ?? 0);
-  return slots === undefined ? {} : { slots };
+  if (slots === undefined || slots === 0) return slots === undefined ? {} : { slots };
+  return { slots, ...rollingOf(object) };
 }
 
 /** batch/v1 JobStatus: `completedIndexes` and `failedIndexes` are texts such as "1,3-5,7". */

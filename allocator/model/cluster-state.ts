@@ -52,6 +52,8 @@ export interface WorkloadState {
   readonly isCutOff?: true;
   /** Entries of the list of addresses that its pods share; absent when the list cannot be read. */
   readonly slots?: number;
+  /** Of one with `slots`: how many pods more and less there may be while they are exchanged, as it says that. */
+  readonly rolling?: { readonly maxSurge?: unknown; readonly maxUnavailable?: unknown };
   /** Of its pod template: what its pods ask for by themselves. */
   readonly annotations: Labels;
   /** Its pods are on their hosts' networks and are given no addresses. */

@@ -4,7 +4,9 @@ import { type Refusal, refuse } from "../../allocator/base/errors.ts";
 import type { RecordReader } from "../../allocator/cache/reader.ts";
 import type { Address } from "../../allocator/ip/address.ts";
 import type { KubeObject } from "../../allocator/manifest/kubernetes-object.ts";
+import { rollingOf } from "../../allocator/manifest/rolling-update.ts";
 import type { AddressEntry } from "../../allocator/model/address-request.ts";
+import type { WorkloadState } from "../../allocator/model/cluster-state.ts";
 import { classify } from "../../allocator/pool/pool.ts";
 
 /**
@@ -17,9 +19,20 @@ export function checkRollout(
   entries: number,
   listed = entries,
 ): string[] | Refusal {
-  const { surge, unavailable, endsByOne } = rolloutOf(object, replicas);
-  const details = { namespace: object.metadata.namespace };
-  if (entries < replicas) return tooFewEntries(object.metadata.namespace, entries, replicas, listed);
+  const { namespace } = object.metadata;
+  return checkScaled({ kind: object.kind, namespace, ...rollingOf(object) }, replicas, entries, listed);
+}
+
+/** The same of what is known of a workload. */
+export function checkScaled(
+  workload: Pick<WorkloadState, "kind" | "namespace" | "rolling">,
+  replicas: number,
+  entries: number,
+  listed = entries,
+): string[] | Refusal {
+  const { surge, unavailable, endsByOne } = rolloutOf(workload, replicas);
+  const details = { namespace: workload.namespace };
+  if (entries < replicas) return tooFewEntries(workload.namespace, entries, replicas, listed);
   if (entries >= replicas + surge) return [];
   const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the set has ${inWords(entries, listed)}`;
   if (unavailable === 0 && !(endsByOne && entries > replicas)) {
@@ -45,7 +58,7 @@ export function unheldEntries(
     const pool = view.reservation(address) === undefined ? view.poolOf(address) : undefined;
     return pool !== undefined && classify(pool, address) === "open";
   };
-  const { surge } = rolloutOf(object, replicas);
+  const { surge } = rolloutOf({ kind: object.kind, ...rollingOf(object) }, replicas);
   if (entries.length <= replicas + surge || !entries.some((entry) => entry.some(isOpen))) return [];
   return [
     `the set has ${inWords(entries.length)} for ${counted(replicas, "replica")}${surge === 0 ? "" : ` and maxSurge ${surge}`}: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool`,
@@ -53,12 +66,7 @@ export function unheldEntries(
 }
 
 /** The words for a set that has less entries than pods. */
-export function tooFewEntries(
-  namespace: string,
-  entries: number,
-  replicas: number,
-  listed = entries,
-): Refusal {
+function tooFewEntries(namespace: string, entries: number, replicas: number, listed = entries): Refusal {
   return refuse(
     "LIST_TOO_SHORT",
     `the set has ${inWords(entries, listed)} for ${counted(replicas, "replica")}; ${remedyFor(entries, listed)} or lower replicas`,
@@ -89,16 +97,16 @@ interface Rollout {
   readonly endsByOne: boolean;
 }
 
-/** apps/v1 DeploymentStrategy; OpenKruise's CloneSetUpdateStrategy, which does not surge unless it is told to. */
-function rolloutOf(object: KubeObject, replicas: number): Rollout {
-  const clones = object.kind === "CloneSet";
-  const recreates = !clones && object.spec.at("strategy").text("type") === "Recreate";
-  const rolling = clones ? object.spec.at("updateStrategy") : object.spec.at("strategy").at("rollingUpdate");
-  const surge = rolling.get("maxSurge") ?? (clones ? 0 : "25%");
-  const unavailable = rolling.get("maxUnavailable") ?? (clones ? "20%" : "25%");
+/** OpenKruise's CloneSet does not surge unless it is told to. */
+function rolloutOf(
+  { kind, rolling = {} }: Pick<WorkloadState, "kind" | "rolling">,
+  replicas: number,
+): Rollout {
+  const clones = kind === "CloneSet";
+  const { maxSurge = clones ? 0 : "25%", maxUnavailable = clones ? "20%" : "25%" } = rolling;
   return {
-    surge: recreates ? 0 : shareOf(surge, replicas, Math.ceil),
-    unavailable: shareOf(unavailable, replicas, Math.floor),
+    surge: shareOf(maxSurge, replicas, Math.ceil),
+    unavailable: shareOf(maxUnavailable, replicas, Math.floor),
     endsByOne: !clones,
   };
 }

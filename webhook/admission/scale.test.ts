@@ -71,6 +71,34 @@ describe("a review of the subresource scale", () => {
     assert.deepEqual(await scaled(world, "deployments", { name: "web", from: 4, to: 1 }), []);
   });
 
+  it("says of a list with no entry to spare what a rolling update will want", async () => {
+    await using world = await openWorld({ pools: [DB_POOL] });
+    const needs = (surge: number) =>
+      `a rolling update may want ${4 + surge} pods at once (4 replicas and maxSurge ${surge}), and the set has 4 entries`;
+    const waits = "its surge pods wait until old ones are gone";
+    const never =
+      "with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1";
+    const rolling = (rollingUpdate: Json) => ({ strategy: { type: "RollingUpdate", rollingUpdate } });
+    for (const [kind, spec, words] of [
+      ["Deployment", {}, [`${needs(1)}; ${waits}`]],
+      ["Deployment", rolling({ maxSurge: 2, maxUnavailable: 0 }), [`${needs(2)}; ${never}`]],
+      ["Deployment", rolling({ maxSurge: 0, maxUnavailable: 1 }), []],
+      ["Deployment", { strategy: { type: "Recreate" } }, []],
+      ["CloneSet", {}, []],
+      ["CloneSet", { updateStrategy: { maxSurge: 1 } }, [`${needs(1)}; ${never}`]],
+    ] as const) {
+      const made = workload(kind, "web", { replicas: 3, annotations: LIST, spec });
+      const group = kind === "CloneSet" ? "apps.kruise.io" : "apps";
+      const object = kind === "CloneSet" ? { ...made, apiVersion: "apps.kruise.io/v1alpha1" } : made;
+      await send(world, "/validate/workloads", object);
+      const resource = `${kind.toLowerCase()}s`;
+      const to = async (replicas: number) =>
+        await scaled(world, resource, { name: "web", from: 3, to: replicas }, group);
+      assert.deepEqual(await to(4), words, JSON.stringify(spec));
+      assert.match((await to(5)).join(), /^the set has 4 entries for 5 replicas; /);
+    }
+  });
+
   it("counts the ordinals that OpenKruise leaves out", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const set = workload("StatefulSet", "mysql", {

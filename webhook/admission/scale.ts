@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { isRefusal } from "../../allocator/base/errors.ts";
+import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import { listTooShort } from "../../allocator/demand/build-request.ts";
 import { readRequest } from "../../allocator/manifest/annotations.ts";
 import { namespaceOf, type WorkloadState } from "../../allocator/model/cluster-state.ts";
@@ -8,7 +8,7 @@ import { ordinalFrom } from "../../allocator/model/ordinals.ts";
 import type { AdmissionRequest } from "../review/admission-review.ts";
 import { type AdmissionContext, objectOf } from "./admission-context.ts";
 import { ownOf } from "./foreign-review.ts";
-import { tooFewEntries } from "./rollout.ts";
+import { checkScaled } from "./rollout.ts";
 import { warningsOfLostOrdinals } from "./scale-down.ts";
 
 /** Of the resources whose `scale` is reviewed. */
@@ -41,7 +41,7 @@ export async function warningsOfScale(
   return kind === "StatefulSet" ? warningsOfLostOrdinals(admission.context.view, was, is) : [];
 }
 
-/** Of a list that does not reach to the last pod. */
+/** Of a list that does not reach to the last pod, or to those that a rolling update wants beside it. */
 async function warningsOfShortList(
   admission: AdmissionContext,
   workload: WorkloadState,
@@ -52,12 +52,16 @@ async function warningsOfShortList(
   const request = readRequest(own.annotations, own.namespace, "macs");
   if (isRefusal(request) || request.entries === undefined) return [];
   const { entries, fromOrdinalZero } = request;
-  const first = kind === "StatefulSet" && fromOrdinalZero !== true ? start : 0;
+  if (kind !== "StatefulSet") {
+    const enough = checkScaled(workload, replicas, entries.length);
+    if (!isRefusal(enough)) return enough;
+    return [entries.length < replicas ? withoutEntry(enough) : enough.message];
+  }
+  const first = fromOrdinalZero === true ? 0 : start;
   const missing = ordinalFrom(workload, first + entries.length);
-  if (missing === undefined) return [];
-  const { message } =
-    kind === "StatefulSet"
-      ? listTooShort(entries.length, missing, first)
-      : tooFewEntries(namespace, entries.length, replicas);
-  return [`${message}; until then the pods without an entry are refused`];
+  return missing === undefined ? [] : [withoutEntry(listTooShort(entries.length, missing, first))];
+}
+
+function withoutEntry({ message }: Refusal): string {
+  return `${message}; until then the pods without an entry are refused`;
 }

@@ -133,6 +133,13 @@ describe("workloadSeen", () => {
 
   it("counts the entries of a set", () => {
     for (const resource of [deployments, cloneSets]) {
+      const spec = {
+        strategy: { rollingUpdate: { maxSurge: 1 } },
+        updateStrategy: { maxSurge: 1 },
+        template,
+      };
+      const { slots, rolling } = observedWorkload(resource, item({ spec })).facts;
+      assert.deepEqual([slots, rolling], [2, { maxSurge: 1 }]);
       assert.equal(observedWorkload(resource, item({ spec: { template } })).facts.slots, 2);
     }
   });

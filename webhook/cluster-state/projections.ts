@@ -115,15 +115,17 @@ export function observedWorkload(
   const spec = new Fields(item).at("spec");
   const template = spec.at("template");
   const meta = template.at("metadata");
+  const asked = kept(meta.texts("annotations"));
+  const exchanged = asked === NONE || resource.kind === "StatefulSet" ? [] : ["strategy", "updateStrategy"];
   const object = objectOf(resource, {
     metadata: { name, namespace, uid, annotations: kept(annotations) },
     spec: {
-      ...parts(spec, ["replicas", "completions", "ordinals"]),
+      ...parts(spec, ["replicas", "completions", "ordinals", ...exchanged]),
       ...keptOrdinals({ apiVersion: apiVersionOf(resource), kind: resource.kind }, spec),
       template: {
         metadata: {
           labels: meta.texts("labels"),
-          annotations: kept(meta.texts("annotations")),
+          annotations: asked,
         },
         spec: {
           ...parts(template.at("spec"), ["hostNetwork", "serviceAccountName", "nodeName", "nodeSelector"]),
