@@ -9,7 +9,7 @@ import { secondsOf, ValueReader, ValueWriter } from "./own-values.ts";
 /** What reservations have in common. */
 interface Form {
   readonly beside: Omit<Stored<"reservation">, "key" | "record" | "uid" | "revision" | "createdAt">;
-  readonly rest: Pick<Reservation, "pool" | "marked">;
+  readonly rest: Pick<Reservation, "pool" | "marked" | "cooldownMs">;
   readonly namespace: string;
   readonly isCooling: boolean;
 }

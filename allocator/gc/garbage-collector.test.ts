@@ -77,6 +77,27 @@ describe("a pass", () => {
     assert.deepEqual([await world.all("claim"), await world.all("reservation")], [[], []]);
   });
 
+  it("frees an address whose pool is deleted while it cools as that pool said, also where others have it or it comes again", async () => {
+    for (const after of [
+      [],
+      [{ name: "next", spec: { ranges: [{ cidr: "10.20.0.0/24" }], cooldown: "5s" } }],
+    ]) {
+      const [db = assert.fail()] = POOLS;
+      await using world = await openWorld({ pools: [{ ...db, spec: { ...db.spec, cooldown: "10m" } }] });
+      await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));
+      await ordinal(world);
+      await world.objects.forget("StatefulSet", "shop", "mysql");
+      assert.equal(await pass(world, world.collector()), "0 orphans, 0 cooled, 1 released, 0 retained");
+      const pool = (await world.realStore.get("pool", "db")) ?? assert.fail();
+      assert.equal((await world.realStore.remove("pool", pool)).kind, "removed");
+      for (const next of after) await world.realStore.create("pool", next);
+      await world.settle();
+      const collector = world.collector(); // of another process, which did not know the pool
+      assert.equal(await pass(world, collector, 599_999), NOTHING);
+      assert.equal(await pass(world, collector, 1), "0 orphans, 1 cooled, 0 released, 0 retained");
+    }
+  });
+
   it("retains when scaled down, gives it back when scaled up, and forgets that it was set aside", async () => {
     await using world = await openWorld({ pools: POOLS });
     await keep(world, workload("StatefulSet", "mysql", { replicas: 1 }));

@@ -206,7 +206,7 @@ export async function rollback(context: Context, took: readonly Acquired[]): Pro
  * `rollback` it does not read the claim, which may be one that cannot be read.
  */
 export async function rollbackUnused(
-  context: Pick<Context, "store">,
+  context: Pick<Context, "store" | "view">,
   took: readonly Acquired[],
 ): Promise<void> {
   for (const { stored, cooling } of [...took].reverse()) {

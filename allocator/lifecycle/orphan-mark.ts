@@ -3,6 +3,7 @@
 import type { Context } from "../cache/context.ts";
 import { claimKey } from "../model/claim.ts";
 import { isBackedByClaim, type Reservation } from "../model/reservation.ts";
+import { DEFAULT_COOLDOWN_MS } from "../pool/pool.ts";
 import { retryOnConflict } from "../store/retry-on-conflict.ts";
 import type { Store, Stored } from "../store/store.ts";
 
@@ -44,21 +45,23 @@ export async function deleteOrphan(
 
 /** Sets a reservation that no claim relies on to cooling, since `releasedAt`. */
 export async function cooldownOrphan(
-  { store }: Pick<Context, "store">,
+  context: Pick<Context, "store" | "view">,
   seen: Stored<"reservation">,
   releasedAt: number,
 ): Promise<OrphanOutcome> {
-  return await deleteIfOrphan(store, seen, (marked) => cooldown({ store }, marked, releasedAt));
+  return await deleteIfOrphan(context.store, seen, (marked) => cooldown(context, marked, releasedAt));
 }
 
 /** The same for one that nobody can rely on any more: its claim is releasing, or was never created. */
 export async function cooldown(
-  { store }: Pick<Context, "store">,
+  { store, view }: Pick<Context, "store" | "view">,
   seen: Stored<"reservation">,
   releasedAt: number,
 ): Promise<"gone" | "changed"> {
-  const { marked: _, ...rest } = seen.record;
-  const result = await store.replace("reservation", seen, { ...rest, releasedAt });
+  const { marked: _, cooldownMs: before, ...rest } = seen.record;
+  const cooldownMs = view.pool(rest.pool)?.cooldownMs ?? before ?? DEFAULT_COOLDOWN_MS;
+  const said = cooldownMs === DEFAULT_COOLDOWN_MS ? {} : { cooldownMs };
+  const result = await store.replace("reservation", seen, { ...rest, releasedAt, ...said });
   return result.kind === "replaced" ? "gone" : "changed";
 }
 

@@ -13,6 +13,8 @@ export interface Reservation {
   readonly marked?: boolean;
   /** Milliseconds since 1970: given back, cooling until its pool's cooldown is over. Only `claim` may have it sooner. */
   readonly releasedAt?: number;
+  /** What its pool said of that when it was given back, where that is not the default: it counts once the pool is gone. */
+  readonly cooldownMs?: number;
 }
 
 /** Taken and in force: neither cooling nor marked for deletion. */

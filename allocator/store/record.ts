@@ -160,6 +160,7 @@ const reservation = object<Reservation>({
   nonce: text,
   marked: optional(flag),
   releasedAt: optional(milliseconds),
+  cooldownMs: optional(milliseconds),
 });
 
 const blockStatus = object<BlockStatus>({

@@ -80,12 +80,16 @@ function statusOf(claim: Claim): unknown {
 }
 
 export function reservationManifest(stored: Stored<"reservation">): Manifest {
-  const { releasedAt, ...rest } = stored.record;
+  const { releasedAt, cooldownMs, ...rest } = stored.record;
   return {
     apiVersion: API_VERSION,
     kind: "IPReservation",
     metadata: metadataOf(stored, { name: reservationName(stored.record.address) }),
-    spec: { ...rest, ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }) },
+    spec: {
+      ...rest,
+      ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
+      ...(cooldownMs === undefined ? {} : { cooldown: formatDuration(cooldownMs) }),
+    },
   };
 }
 

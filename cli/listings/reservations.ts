@@ -51,9 +51,9 @@ export async function allWithCooldown<K extends "block" | "reservation">(
   const isHidden = records.hides("pool");
   const all = await allOf(store, kind);
   return all.map((stored) => {
-    const { pool } = stored.record;
-    const cooldownMs = isHidden ? undefined : cooldownOf(view, { address: addressOf(stored.record), pool });
-    return { stored, cooldownMs };
+    const of: Pick<Reservation, "pool" | "cooldownMs"> = stored.record; // a block does not say how long
+    const address = addressOf(stored.record);
+    return { stored, cooldownMs: isHidden ? undefined : cooldownOf(view, { ...of, address }) };
   });
 }
 

@@ -17,7 +17,7 @@ import { assertSameFields, type Schema } from "./schema.ts";
 const FULL: { readonly [K in Kind]: Records[K] } = {
   pool: { name: "db", spec: FULL_POOL },
   claim: fullClaim("mysql-0"),
-  reservation: reservationOf(addr("fd00:20::51"), { marked: true, releasedAt: 1 }),
+  reservation: reservationOf(addr("fd00:20::51"), { marked: true, releasedAt: 1, cooldownMs: 1 }),
   block: fullBlock("10.20.0.64/26"),
 };
 

@@ -114,7 +114,7 @@ function withoutStatus({ record }: Stored<"claim">): Omit<Stored<"claim">["recor
 function changeCases(open: Open): void {
   caseOf(open, "replaces what was seen: same incarnation, new revision", async ({ store }) => {
     const first = await created(store, "reservation", reservationOf(nth(51)));
-    const next = reservationOf(nth(51), { marked: true, releasedAt: 1_700_000_000_000 });
+    const next = reservationOf(nth(51), { marked: true, releasedAt: 1_700_000_000_000, cooldownMs: 600_001 });
     const second = expectReplaced(await store.replace("reservation", first, next));
     assert.notEqual(second.revision, first.revision);
     assert.deepEqual(second, { ...first, record: next, revision: second.revision });

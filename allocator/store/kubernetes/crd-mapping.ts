@@ -59,16 +59,18 @@ const reservations: CrdMapping<Reservation> = {
     return address === undefined ? undefined : { name: reservationName(address) };
   },
   key: ({ name }) => addressOfName(name),
-  spec: ({ releasedAt, ...rest }) => ({
+  spec: ({ releasedAt, cooldownMs, ...rest }) => ({
     ...rest,
     ...(releasedAt === undefined ? {} : { releasedAt: timeOf(releasedAt) }),
+    ...(cooldownMs === undefined ? {} : { cooldown: formatDuration(cooldownMs) }),
   }),
   json: (item) => {
-    const spec = fieldsOf(item).at("spec").value;
+    const { cooldown, ...spec } = fieldsOf(item).at("spec").value;
     if (spec["address"] !== addressOfName(item.metadata.name)) {
       throw malformed("its name", `is not that of the address ${String(spec["address"])}`);
     }
-    return withTimes(spec, ["releasedAt"]);
+    const said = typeof cooldown === "string" ? parseDuration(cooldown) : cooldown;
+    return { ...withTimes(spec, ["releasedAt"]), ...(said === undefined ? {} : { cooldownMs: said }) };
   },
 };
 
