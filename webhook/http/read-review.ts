@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage } from "node:http";
+import { alarmOf } from "../../allocator/base/alarm.ts";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { type AdmissionRequest, parseReview } from "../review/admission-review.ts";
 import type { DecodeQueue } from "../review/decode-queue.ts";
@@ -50,13 +51,12 @@ export async function readReview(
 ): Promise<ReadReview> {
   const { late, place, clock } = by;
   const json = isPlainJson(request);
-  const read = new AbortController();
   const bodyMs = Math.min(by.deadlineMs, BODY_MS);
-  void clock.sleep(bodyMs, read.signal).then(() => late.abort("slow" satisfies GivenUp));
+  const stop = alarmOf(clock, bodyMs, () => late.abort("slow" satisfies GivenUp));
   // of what is no JSON nothing but the beginning is kept, for the uid that may stand there
   const limit = json ? BODY_LIMIT : 0;
   const body = await readBody(request, { limit, place, signal: late.signal });
-  read.abort("the body was read"); // a reason of one's own costs no stack trace
+  stop();
   if (body.kind === "lost" || body.kind === "busy") return body;
   const bytes = body.kind === "whole" ? body.bytes : body.prefix;
   const sent = uidFromPrefix(bytes);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { alarmOf } from "../../../../allocator/base/alarm.ts";
 import { BerthError } from "../../../../allocator/base/errors.ts";
 import { KeyedMutex } from "../../../../allocator/base/keyed-mutex.ts";
 import type { Clock, Logger, Metrics, Random } from "../../../../allocator/base/ports.ts";
@@ -181,14 +182,11 @@ function withoutPods(fenced: ClusterState["fenced"]): ClusterState {
 }
 
 async function inTime(work: Promise<unknown>, clock: Clock, why: () => string): Promise<void> {
-  const done = new AbortController();
-  const late = clock.sleep(WHOLE_MS, done.signal).then(() => {
-    if (done.signal.aborted) return;
-    throw new BerthError("STORE_UNAVAILABLE", why());
-  });
+  const late = Promise.withResolvers<never>();
+  const stop = alarmOf(clock, WHOLE_MS, () => late.reject(new BerthError("STORE_UNAVAILABLE", why())));
   try {
-    await Promise.race([work, late]);
+    await Promise.race([work, late.promise]);
   } finally {
-    done.abort("done");
+    stop();
   }
 }
