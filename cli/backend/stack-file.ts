@@ -35,6 +35,11 @@ export function startingFileOf(dataDir: string): string {
   return join(dataDir, "starting.json");
 }
 
+/** The file that a stack locks from its start to its end; it stays. */
+export function lockFileOf(dataDir: string): string {
+  return join(dataDir, "stack.lock");
+}
+
 /** Whether a stack is about to serve on the folder: one that was killed has left its file. */
 export function isStarting(dataDir: string): boolean {
   try {

@@ -54,6 +54,20 @@ describe("the file that says where the stack of a folder is", () => {
 });
 
 describe("a data folder", () => {
+  it("is for one of those that start in one moment, and for the next one when that has ended", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "berth-folder-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const all = Array.from({ length: 4 }, (): CleanupStack => []);
+    const got = await Promise.allSettled(all.map((closers) => ownFolder(folder, closers)));
+    const refusals = got.flatMap((one) => (one.status === "rejected" ? String(one.reason.message) : []));
+    const words = `another berth stack starts or ends on ${folder} at this moment; stop it first, or choose another --data folder`;
+    assert.deepEqual(refusals, [words, words, words]);
+    for (const close of all.flatMap((closers) => closers.toReversed())) await close();
+    const last: CleanupStack = [];
+    await ownFolder(folder, last);
+    for (const close of last.toReversed()) await close();
+  });
+
   it("is not for a second stack, though the process of the first is not seen: its socket answers", async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "berth-folder-"));
     t.after(() => rmSync(folder, { recursive: true }));

@@ -2,12 +2,14 @@
 // What a process leaves in its data folder for others while it starts and serves.
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { BerthError } from "../../allocator/base/errors.ts";
+import { lockFile } from "../../allocator/store/sqlite/file-lock.ts";
 import { writeDurably } from "../../system/durable-file.ts";
 import { isServed } from "../../system/private-socket.ts";
 import type { CleanupStack } from "../../system/shutdown.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
 import {
   isStack,
+  lockFileOf,
   readStackFile,
   reviewsSocketOf,
   type StackFile,
@@ -33,6 +35,7 @@ export async function ownFolder(dataDir: string, closers: CleanupStack): Promise
   await ensurePrivate(dataDir);
   refuseSecond(dataDir);
   await refuseUnseen(dataDir);
+  closers.push(lockFolder(dataDir));
   const started = sayStarting(dataDir);
   closers.push(started);
   const { keep, close } = removeIfNew(dataDir);
@@ -106,6 +109,18 @@ async function refuseUnseen(dataDir: string): Promise<void> {
   const path = reviewsSocketOf(dataDir);
   if (!(await isServed(path).catch(() => false))) return;
   const words = `another berth stack, whose process is not seen from here, listens on ${path}; stop it first (it may be in a container), or choose another --data folder`;
+  throw new BerthError("CONFIG_INVALID", words, { details: { path: dataDir } });
+}
+
+/** Those that start in one moment see nothing of each other yet: one of them has the lock. A disk that takes no more is told of by the database. */
+function lockFolder(dataDir: string): () => void {
+  try {
+    const unlock = lockFile(lockFileOf(dataDir));
+    if (unlock !== undefined) return unlock;
+  } catch {
+    return () => {};
+  }
+  const words = `another berth stack starts or ends on ${dataDir} at this moment; stop it first, or choose another --data folder`;
   throw new BerthError("CONFIG_INVALID", words, { details: { path: dataDir } });
 }
 

@@ -289,7 +289,8 @@ describe("berthctl on a running stack", () => {
     for (const line of stderr.split("\n").filter((text) => text !== "")) {
       assert.doesNotMatch(JSON.parse(line).level, /error/, line);
     }
-    assert.deepEqual((await readdir(stack.dataDir)).sort(), ["agent.sock.journal", "berth.db", "run", "tls"]);
+    const left = ["agent.sock.journal", "berth.db", "run", "stack.lock", "tls"];
+    assert.deepEqual((await readdir(stack.dataDir)).sort(), left);
   });
 
   it("can be read and repaired when it is down, and not written", async () => {

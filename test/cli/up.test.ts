@@ -44,7 +44,11 @@ describe("berthctl up", () => {
       wrong.stderr,
       /^Error: .*pools\.json: IPPool db: spec\.ranges\[0\]\.cidr 10\.20\.0\.7\/24 has host bits/m,
     );
-    assert.deepEqual(await readdir(dataDir), ["pools.json"], "nothing that looks like a stack that ended");
+    assert.deepEqual(
+      (await readdir(dataDir)).sort(),
+      ["pools.json", "stack.lock"],
+      "nothing that looks like a stack that ended",
+    );
     await writeFile(file, JSON.stringify(POOL));
     const stack = await Stack.up(dataDir, "--pools", file, "--socket", join(dataDir, "other.sock"));
     t.after(() => stack.stop());
