@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # From annotation to address to ping: the embedded stack, real AdmissionReviews, and the real bridge plugin with
-# `ipam.type: berth` in network namespaces of its own. Cleans up after itself. Without root, or where there are no
+# `ipam.type: berth` in network namespaces of its own. Cleans up after itself, and after one that was killed. Without root, or where there are no
 # network namespaces, the same runs through the IPAM plugin alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 berthctl=build/berthctl
-dir=$(mktemp -d)
+. examples/leftovers.sh
+remove_leftovers
 tag=$$
+dir=$(mktemp -d "${TMPDIR:-/tmp}/brt$tag-XXXXXX")
 stack=
 namespaces=()
 export BERTH_DATA=$dir/data BERTH_SOCKET=$dir/agent.sock
