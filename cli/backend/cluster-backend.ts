@@ -26,6 +26,8 @@ export interface Cluster extends Backend {
   readonly connection: Connection;
 }
 
+/** For whoever logs in with a browser, and looks for the telephone first. */
+const LOGIN_MS = 300_000;
 const PAGE_SIZE = 500;
 /** Records that whoever owns a namespace need not be allowed to read. */
 const OF_THE_CLUSTER = /^the API server refuses to (?:get|list) (?:ippools|ipreservations|ipblocks)\b/;
@@ -45,7 +47,7 @@ export async function withCluster<T>(
 ): Promise<T> {
   setFlagsFromString(COLLECT_SOON);
   const config = loadKubeConfig(way);
-  const connection = connect(config, { clock, userAgent: `berthctl/${manifest.version}` });
+  const connection = connect(config, { clock, userAgent: `berthctl/${manifest.version}`, loginMs: LOGIN_MS });
   const store = openKubernetesStore({ connection, clock, random, log: noopLogger, pageSize: PAGE_SIZE });
   try {
     const world = new ClusterObjects(connection);

@@ -213,6 +213,28 @@ describe("the way to the API server", () => {
     connection.close();
   });
 
+  it("of a kubeconfig is a plugin, for which a person may log in before a call's time begins", {
+    timeout: 60_000,
+  }, async () => {
+    await served(async (server) => {
+      const [kubeconfig, begun, loggedIn] = ["kubeconfig", "begun", "logged-in"].map((name) =>
+        join(folder, name),
+      );
+      assert.ok(kubeconfig !== undefined && begun !== undefined && loggedIn !== undefined);
+      const script = `touch ${begun}; until [ -e ${loggedIn} ]; do sleep 0.02; done; echo '{"status": {"token": "two"}}'`;
+      writeFileSync(kubeconfig, kubeconfigOf(server, { exec: { command: "sh", args: ["-c", script] } }));
+      const clock = new ManualClock();
+      const access = await accessOf({ kubeconfig });
+      const connection = connect(access, { clock, userAgent: "test", loginMs: 300_000 });
+      const call = connection.call({ method: "GET", path: "/", timeoutMs: 3_000 });
+      await eventually("the plugin runs", () => (existsSync(begun) ? true : undefined));
+      clock.advance(200_000);
+      writeFileSync(loggedIn, "");
+      assert.equal((await call).status, 200);
+      connection.close();
+    });
+  });
+
   it("of a kubeconfig is a plugin, which a connection that is closed waits for no more", {
     timeout: 60_000,
   }, async () => {

@@ -65,6 +65,8 @@ interface ConnectionDeps {
   readonly userAgent: string;
   /** Told of the API server's time, in milliseconds since 1970, with each answer that says it. */
   readonly onTime?: (serverMs: number) => void;
+  /** How long a plugin may take for which a person logs in, before a call's own time begins; 0 if absent. */
+  readonly loginMs?: number;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -93,6 +95,7 @@ class HttpsConnection implements Connection {
   readonly #clock: Clock;
   readonly #userAgent: string;
   readonly #onTime: ((serverMs: number) => void) | undefined;
+  readonly #loginMs: number | undefined;
   readonly #bodies: LargeBodies;
   /** Host and port of the API server, and the path before all others. */
   readonly #server: RequestOptions;
@@ -106,9 +109,11 @@ class HttpsConnection implements Connection {
     this.#bodies = new LargeBodies(deps.clock);
     this.#userAgent = deps.userAgent;
     this.#onTime = deps.onTime;
+    this.#loginMs = deps.loginMs;
   }
 
   async call(call: Call): Promise<Answer> {
+    if (this.#loginMs !== undefined) await this.#credentials(this.#clock.monotonic() + this.#loginMs);
     const until = this.#clock.monotonic() + (call.timeoutMs ?? TIMEOUT_MS);
     let refused = false;
     for (;;) {
@@ -125,6 +130,7 @@ class HttpsConnection implements Connection {
   }
 
   async stream(call: Call, signal: AbortSignal): Promise<Stream | Answer> {
+    if (this.#loginMs !== undefined) await this.#credentials(this.#clock.monotonic() + this.#loginMs);
     const until = this.#clock.monotonic() + (call.timeoutMs ?? TIMEOUT_MS);
     const ends = AbortSignal.any([signal, this.#closing.signal]);
     const credentials = await this.#credentials(until);
