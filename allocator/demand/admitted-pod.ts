@@ -86,11 +86,11 @@ export async function requestAsAnswered(
   const allocation = resolved.requests.find(({ key }) => key.name === answer.claim);
   if (allocation === undefined) return undefined;
   const { fallback: _, interfaces: __, ...constraints } = allocation.constraints;
-  const { addresses: entry, interfaces } = answer;
+  const { addresses, interfaces } = answer;
   return (
     asksForOthers(pod, allocation, answer) ?? {
       ...allocation,
-      constraints: { ...constraints, entry, ...(interfaces && { interfaces }) },
+      constraints: { ...constraints, addresses, ...(interfaces && { interfaces }) },
     }
   );
 }

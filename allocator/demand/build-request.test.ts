@@ -36,9 +36,8 @@ function listFor(podIdentity: PodIdentity, start: number): AllocationInput {
 
 describe("intentOf an ordinal", () => {
   it("is complete", () => {
-    const usable = new Set(["db"]);
     const request = { pools: ["db"], families: ["IPv4"] as const, sticky: true };
-    assert.deepEqual(requestFor(applicantOf({ podIdentity: ordinal(1), request, usable })), {
+    assert.deepEqual(requestFor(applicantOf({ podIdentity: ordinal(1), request })), {
       key: { namespace: "shop", name: "mysql-1" },
       identity: { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", uid: "u-1", ordinal: 1 },
       request: { pools: ["db"], families: ["IPv4"] },
@@ -50,7 +49,6 @@ describe("intentOf an ordinal", () => {
         podLabels: { app: "mysql" },
         pools: ["db"],
         families: ["IPv4"],
-        usable,
       },
     });
   });
@@ -63,7 +61,7 @@ describe("intentOf an ordinal", () => {
       [7, 5, LIST[2]],
     ] as const) {
       const allocation = granted(requestFor(listFor(ordinal(n), start)));
-      assert.deepEqual(allocation.constraints.entry, entry);
+      assert.deepEqual(allocation.constraints.addresses, entry);
       assert.deepEqual(allocation.request, { addresses: entry });
       assert.equal(allocation.hold, undefined);
     }
@@ -91,7 +89,10 @@ describe("intentOf a pod without an ordinal", () => {
     const allocation = granted(
       requestFor(applicantOf({ podIdentity: BARE, request: { entries: [addrs("10.20.0.70")] } })),
     );
-    assert.deepEqual([allocation.key.name, allocation.constraints.entry], ["licence", addrs("10.20.0.70")]);
+    assert.deepEqual(
+      [allocation.key.name, allocation.constraints.addresses],
+      ["licence", addrs("10.20.0.70")],
+    );
   });
 
   it("is refused for a list, which it cannot choose from", () => {
@@ -197,7 +198,7 @@ describe("slotRequests", () => {
       slots.map(({ key, identity: { slot }, constraints, request: wanted }) => [
         key.name,
         slot,
-        constraints.entry,
+        constraints.addresses,
         wanted,
       ]),
       LIST.map((entry, n) => [`web-slot-${n}`, n, entry, { addresses: entry, pools: ["db"] }]),
@@ -221,7 +222,7 @@ describe("requestForClaim", () => {
       applicantOf({ podIdentity: ordinal(0), request: { families: ["IPv6"] } }),
       claim,
     );
-    assert.deepEqual(allocation.constraints.entry, addrs("10.20.0.70"));
+    assert.deepEqual(allocation.constraints.addresses, addrs("10.20.0.70"));
     assert.deepEqual(allocation.constraints.pools, ["db"]);
     assert.equal(allocation.constraints.families, undefined);
     assert.deepEqual(allocation.request, { pools: ["db"] });
@@ -232,11 +233,11 @@ describe("requestForClaim", () => {
   it("wants what a claim made by hand asks for as long as it has nothing", () => {
     const waiting = { nonce: "", addresses: [], handMade: true };
     const exact = claimRecord({ ...waiting, request: { addresses: [addr("10.20.0.80")] } });
-    assert.deepEqual(requestForClaim(applicantOf(), exact).constraints.entry, addrs("10.20.0.80"));
+    assert.deepEqual(requestForClaim(applicantOf(), exact).constraints.addresses, addrs("10.20.0.80"));
     const any = claimRecord({ ...waiting, request: { pools: ["db"], families: ["IPv4"] } });
     const { constraints } = requestForClaim(applicantOf(), any);
     assert.deepEqual(
-      [constraints.entry, constraints.pools, constraints.families],
+      [constraints.addresses, constraints.pools, constraints.families],
       [undefined, ["db"], ["IPv4"]],
     );
   });

@@ -6,17 +6,12 @@ import { counted } from "../base/counted.ts";
 import { type Refusal, refuse } from "../base/errors.ts";
 import type { Labels } from "../base/ports.ts";
 import { type AllocationRequest, takingOver } from "../lifecycle/allocation-request.ts";
+import { requestToStay } from "../lifecycle/existing-claim.ts";
 import type { AddressEntry, Request } from "../model/address-request.ts";
-import {
-  type Claim,
-  type ClaimRequest,
-  DEFAULT_RETENTION,
-  isReserved,
-  type Retention,
-} from "../model/claim.ts";
+import { type Claim, type ClaimRequest, DEFAULT_RETENTION, type Retention } from "../model/claim.ts";
 import type { NamespaceState } from "../model/cluster-state.ts";
 import { type PodIdentity, slotName } from "../model/identity.ts";
-import { interfacesOf, placesOf } from "../model/interfaces.ts";
+import { interfacesOf } from "../model/interfaces.ts";
 import type { PodNodes } from "../model/node-terms.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
 import type { EligibilityInput } from "../planning/eligibility.ts";
@@ -33,8 +28,6 @@ export interface AllocationInput {
   readonly networks?: EligibilityInput["networks"];
   /** `spec.ordinals.start`: the first entry of a list belongs to this ordinal. */
   readonly start: number;
-  /** Pools with `authorization: ServiceAccount` that the pod's account may use. */
-  readonly usable?: ReadonlySet<string>;
   /** Names the claim of a pod that nothing else tells from others of its workload. */
   readonly token: string;
   /** Milliseconds since 1970, for the hold. */
@@ -51,7 +44,7 @@ export function requestFor(input: AllocationInput): AllocationRequest | Refusal 
   const named = podIdentity.kind === "named";
   const allocation = requestOf(input, named ? podIdentity.claim : anonymousName(input.token), {
     identity: podIdentity.identity,
-    entry,
+    request: claimRequestOf(request, entry),
     held: !named || podIdentity.byToken === true,
     // a CloneSet's pods are named too, but the next pod has another name
     retention: retentionOf(input, named && podIdentity.identity.kind !== "CloneSet"),
@@ -71,21 +64,11 @@ function saysWhat({ entries, pools, interfacePools, families }: Request): boolea
 
 /** The request of a pod that asks for nothing itself and whose name has a claim: what the claim says counts. */
 export function requestForClaim(input: AllocationInput, claim: Claim): AllocationRequest {
-  const interfaces = isReserved(claim) ? placesOf(claim) : claim.request.interfaces;
-  const request: Request = {
-    ...(claim.request.pools === undefined ? {} : { pools: claim.request.pools }),
-    ...(claim.request.interfacePools && { interfacePools: claim.request.interfacePools }),
-    ...(interfaces && { interfaces }),
-    ...(claim.request.families === undefined ? {} : { families: claim.request.families }),
-    ...(isReserved(claim) || claim.request.fallback === undefined
-      ? {}
-      : { fallback: claim.request.fallback }),
-  };
-  const entry = isReserved(claim) ? claim.addresses : claim.request.addresses;
   const { podIdentity } = input;
+  const { identity } = podIdentity;
   const held = podIdentity.kind === "named" && podIdentity.byToken === true;
-  const own = { identity: podIdentity.identity, entry, held, retention: claim.retention };
-  return { ...requestOf({ ...input, request }, claim.name, own), request: claim.request };
+  const own = { identity, request: requestToStay(claim), held, retention: claim.retention };
+  return { ...requestOf({ ...input, request: {} }, claim.name, own), request: claim.request };
 }
 
 /** The request that the author of a claim wrote into its spec, whatever the claim holds by now. */
@@ -109,7 +92,7 @@ export function slotRequests(input: AllocationInput, workload: string): Allocati
   return (input.request.entries ?? []).map((entry, slot) =>
     requestOf(input, slotName(workload, slot), {
       identity: { ...identity, slot },
-      entry,
+      request: claimRequestOf(input.request, entry),
       held: true,
       retention: retentionOf(input, isFollowed(identity.apiVersion, identity.kind)),
     }),
@@ -119,28 +102,15 @@ export function slotRequests(input: AllocationInput, workload: string): Allocati
 function requestOf(
   input: AllocationInput,
   name: string,
-  own: {
-    identity: AllocationRequest["identity"];
-    entry: AddressEntry | undefined;
-    held: boolean;
-    retention: Retention;
-  },
+  {
+    held,
+    ...own
+  }: Pick<AllocationRequest, "identity" | "request" | "retention"> & { readonly held: boolean },
 ): AllocationRequest {
-  const { request, namespace, podLabels, nodes, networks, usable, token, now, isKeptForOwner } = input;
-  const interfaces = own.entry && interfacesOf(request.interfaces, own.entry);
-  const said = {
-    ...(interfaces === undefined ? {} : { interfaces }),
-    ...(request.pools === undefined ? {} : { pools: request.pools }),
-    ...(request.interfacePools && { interfacePools: request.interfacePools }),
-    ...(request.families === undefined ? {} : { families: request.families }),
-    ...fallbackOf(request, own.entry),
-  };
-  const wanted: ClaimRequest = { ...(own.entry === undefined ? {} : { addresses: own.entry }), ...said };
+  const { request, namespace, podLabels, nodes, networks, token, now, isKeptForOwner } = input;
   return {
     key: { namespace: namespace.name, name },
-    identity: own.identity,
-    request: wanted,
-    retention: own.retention,
+    ...own,
     constraints: {
       namespace: namespace.name,
       name,
@@ -148,19 +118,27 @@ function requestOf(
       podLabels,
       ...(nodes === undefined ? {} : { nodes }),
       ...(networks === undefined ? {} : { networks }),
-      ...(own.entry === undefined ? {} : { entry: own.entry }),
-      ...said,
-      ...(said.fallback !== undefined && request.entries && { siblings: request.entries }),
-      ...(usable === undefined ? {} : { usable }),
+      ...own.request,
+      ...(own.request.fallback !== undefined && request.entries && { siblings: request.entries }),
     },
     ...(isKeptForOwner === undefined ? {} : { isKeptForOwner }),
     ...(request.defaultsFirst === true ? { defaultsFirst: true } : {}),
-    ...(own.held ? { hold: { token, podName: "", podUID: "", node: "", since: now } } : {}),
+    ...(held ? { hold: { token, podName: "", podUID: "", node: "", since: now } } : {}),
   };
 }
 
-function fallbackOf({ fallback }: Request, entry: AddressEntry | undefined): Pick<Request, "fallback"> {
-  return fallback === undefined || entry === undefined ? {} : { fallback };
+/** What is asked for the claim that gets this entry of the list. */
+function claimRequestOf(request: Request, entry: AddressEntry | undefined): ClaimRequest {
+  const { pools, interfacePools, families, fallback } = request;
+  const interfaces = entry && interfacesOf(request.interfaces, entry);
+  return {
+    ...(entry === undefined ? {} : { addresses: entry }),
+    ...(interfaces === undefined ? {} : { interfaces }),
+    ...(pools === undefined ? {} : { pools }),
+    ...(interfacePools === undefined ? {} : { interfacePools }),
+    ...(families === undefined ? {} : { families }),
+    ...(fallback === undefined || entry === undefined ? {} : { fallback }),
+  };
 }
 
 /** A sticky pod without an owner is its own identity: it asks to keep its addresses when it is deleted. */

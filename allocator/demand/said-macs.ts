@@ -28,7 +28,7 @@ export function withUnfit(
 ): readonly AllocationRequest[] {
   const objection = entryObjection(annotations);
   return requests.map((slot) => {
-    const { entry: addresses = [], interfaces } = slot.constraints;
+    const { addresses = [], interfaces } = slot.constraints;
     const unfit = objection({ addresses, request: {}, ...(interfaces && { interfaces }) });
     return unfit === undefined ? slot : { ...slot, unfit };
   });

@@ -219,7 +219,7 @@ describe("a claim with pools by interface", () => {
     assert.notDeepEqual(assigned, before);
     assert.deepEqual(formatHolding(await claimOf(world, "multi")), before, "a review changes nothing");
     const { interfaces = {} } = parseAddresses(assigned);
-    const settled = { ...swapped, constraints: { ...swapped.constraints, entry: addresses, interfaces } };
+    const settled = { ...swapped, constraints: { ...swapped.constraints, addresses, interfaces } };
     const answer = { claim: "multi", token: "", addresses, interfaces, words: assigned };
     granted((await settleAnswer(world.context, settled, answer)) ?? assert.fail("another's"));
     assert.deepEqual(formatHolding(await claimOf(world, "multi")), assigned);

@@ -104,7 +104,7 @@ function likelyFreeFirst(
     const claim = view.claim(claimKey(key))?.record;
     if (claim?.deleting === true) return false;
     if (claim === undefined) {
-      const holders = (constraints.entry ?? []).map(
+      const holders = (constraints.addresses ?? []).map(
         (address) => view.reservation(address)?.record.claim ?? key,
       );
       return holders.every((holder) => claimKey(holder) === claimKey(key));

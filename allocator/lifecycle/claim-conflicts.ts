@@ -2,10 +2,16 @@
 
 import { type Refusal, refuse } from "../base/errors.ts";
 import { refuseAddress } from "../ip/mac.ts";
-import { type Claim, type ClaimKey, claimKey, type Identity, isReserved } from "../model/claim.ts";
+import {
+  type Claim,
+  type ClaimKey,
+  type ClaimRequest,
+  claimKey,
+  type Identity,
+  isReserved,
+} from "../model/claim.ts";
 import { canInherit, describeIdentity, isAnonymous, isFoundByName } from "../model/identity.ts";
 import { formatAddresses, formatHolding, namesOf } from "../model/interfaces.ts";
-import type { AddressConstraints } from "../planning/plan.ts";
 import type { AllocationRequest } from "./allocation-request.ts";
 import { deletionPending, isDetached } from "./bind.ts";
 import { HOLD_TIMEOUT_MS } from "./hold.ts";
@@ -34,15 +40,12 @@ export function isOwnClaim(claim: Claim): Refusal {
 }
 
 /** Why the claim cannot have other addresses now. */
-export function inUseConflict(
-  claim: Claim | undefined,
-  constraints: AddressConstraints,
-): Refusal | undefined {
+export function inUseConflict(claim: Claim | undefined, constraints: ClaimRequest): Refusal | undefined {
   return claim === undefined || isDetached(claim) ? undefined : changed(claim, constraints);
 }
 
 /** The words for other addresses that only the next pod can bring: one that is there was told those which the claim has. */
-export function movesWithItsPod(claim: Claim, constraints: AddressConstraints): Refusal {
+export function movesWithItsPod(claim: Claim, constraints: ClaimRequest): Refusal {
   const key = claimKey(claim);
   return refuse(
     "CLAIM_CHANGED",
@@ -52,7 +55,7 @@ export function movesWithItsPod(claim: Claim, constraints: AddressConstraints): 
 }
 
 /** The words for other addresses than those of a claim that is kept for a workload, to a pod that is not the workload's. */
-export function keptForWorkload(claim: Claim, constraints: AddressConstraints): Refusal {
+export function keptForWorkload(claim: Claim, constraints: ClaimRequest): Refusal {
   const key = claimKey(claim);
   const owner = describeIdentity(claim.identity);
   return refuse(
@@ -63,14 +66,14 @@ export function keptForWorkload(claim: Claim, constraints: AddressConstraints): 
 }
 
 /** The words for other addresses than those of a claim that a person made: only he changes it. */
-export function madeByHandForOthers(claim: Claim, constraints: AddressConstraints): Refusal {
+export function madeByHandForOthers(claim: Claim, constraints: ClaimRequest): Refusal {
   const key = claimKey(claim);
-  const { addresses: entry, interfaces, ...any } = claim.request;
+  const { addresses: named, interfaces, ...any } = claim.request;
   const addresses = isReserved(claim) ? formatHolding(claim) : [];
   const its =
     addresses.length > 0
       ? `holds ${addresses.join(", ")}`
-      : `is for ${wanted(entry === undefined ? any : { entry, ...(interfaces && { interfaces }) })}`;
+      : `is for ${wanted(named === undefined ? any : { addresses: named, ...(interfaces && { interfaces }) })}`;
   return refuseAddress(
     "CLAIM_BUSY",
     `claim ${key} was made by hand and ${its}, and this asks for ${wanted(constraints)}; ask for what the claim has, or delete the claim or change its spec.request`,
@@ -152,7 +155,7 @@ function isUnseen({ binding, status }: Namesake): boolean {
   return status !== undefined && status.attachment === undefined && (binding?.podUID ?? "") === "";
 }
 
-function changed(claim: Claim, constraints: AddressConstraints): Refusal {
+function changed(claim: Claim, constraints: ClaimRequest): Refusal {
   const key = claimKey(claim);
   return refuseAddress(
     "CLAIM_CHANGED",
@@ -162,19 +165,13 @@ function changed(claim: Claim, constraints: AddressConstraints): Refusal {
   );
 }
 
-function wanted({
-  entry,
-  pools,
-  interfacePools = {},
-  families,
-  interfaces,
-}: Pick<AddressConstraints, "entry" | "interfaces" | "pools" | "interfacePools" | "families">): string {
+function wanted({ addresses, pools, interfacePools = {}, families, interfaces }: ClaimRequest): string {
   const which = families === undefined ? "an address" : `${families.join(" and ")} addresses`;
   const others = namesOf(interfacePools).filter((name) => !Object.hasOwn(interfaces ?? {}, name));
   const byInterface = others.map(
     (name) => `${which} of pool ${interfacePools[name]?.join(", ") || "any"} on ${name}`,
   );
-  const named = entry === undefined ? [] : formatAddresses(entry, interfaces);
+  const named = addresses === undefined ? [] : formatAddresses(addresses, interfaces);
   const all = [...named, ...byInterface].join(", ");
   return all === "" ? `${which} of pool ${pools?.join(", ") ?? "any"}` : all;
 }

@@ -97,12 +97,7 @@ async function planFor(
   const constraints = constraintsWithClaim(allocation, claim, held);
   const direct = planAddresses(context.view, constraints);
   if (mode.seen !== "nothing" || claim === undefined || !isReserved(claim)) return direct;
-  return await planBeside(
-    context,
-    { constraints },
-    { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks },
-    direct,
-  );
+  return await planBeside(context, constraints, { claim, held, isFreeOfBlocks: mode.isFreeOfBlocks }, direct);
 }
 
 interface Move {
@@ -133,6 +128,6 @@ function moveConflict(
 }
 
 /** The request is for the addresses that the claim lists already: those that it has lost are reserved again, nothing else changes. */
-function isRepair(claim: Claim, { constraints: { entry } }: AllocationRequest): boolean {
-  return entry !== undefined && sameSet(entry, claim.addresses);
+function isRepair(claim: Claim, { constraints: { addresses } }: AllocationRequest): boolean {
+  return addresses !== undefined && sameSet(addresses, claim.addresses);
 }

@@ -5,7 +5,7 @@ import { sameSet } from "../base/same-set.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import type { Address } from "../ip/address.ts";
 import { unitedPools } from "../manifest/interface-union.ts";
-import { type Claim, type Identity, isReserved } from "../model/claim.ts";
+import { type Claim, type ClaimRequest, type Identity, isReserved } from "../model/claim.ts";
 import { isSameUid } from "../model/identity.ts";
 import {
   addressesOn,
@@ -26,9 +26,17 @@ import type { AllocationRequest } from "./allocation-request.ts";
 import { madeByHandForOthers } from "./claim-conflicts.ts";
 
 /** What a claim that is there asks for by itself: to stay as it is, or what a person wrote until it is reserved. */
-function constraintsOfClaim(constraints: AddressConstraints, claim: Claim): AddressConstraints {
+export function requestToStay(claim: Claim): ClaimRequest {
+  const { addresses, interfaces: _, fallback: __, ...any } = claim.request;
+  if (!isReserved(claim)) return addresses === undefined ? any : claim.request;
+  const interfaces = placesOf(claim);
+  return { ...any, addresses: claim.addresses, ...(interfaces && { interfaces }) };
+}
+
+/** The constraints without what they say of addresses. */
+function whoIn(constraints: AddressConstraints): AddressConstraints {
   const {
-    entry: _,
+    addresses: _,
     interfaces: __,
     pools: ___,
     interfacePools: _i,
@@ -36,18 +44,7 @@ function constraintsOfClaim(constraints: AddressConstraints, claim: Claim): Addr
     fallback: _____,
     ...who
   } = constraints;
-  const { addresses, pools, interfacePools, families, fallback } = claim.request;
-  const entry = isReserved(claim) ? claim.addresses : addresses;
-  const interfaces = isReserved(claim) ? placesOf(claim) : claim.request.interfaces;
-  return {
-    ...who,
-    ...(entry === undefined ? {} : { entry }),
-    ...(interfaces === undefined ? {} : { interfaces }),
-    ...(pools === undefined ? {} : { pools }),
-    ...(interfacePools === undefined ? {} : { interfacePools }),
-    ...(families === undefined ? {} : { families }),
-    ...(fallback === undefined || isReserved(claim) ? {} : { fallback }),
-  };
+  return who;
 }
 
 /**
@@ -105,7 +102,7 @@ export function withClaimSpec(allocation: AllocationRequest, claim: Claim | unde
     ...allocation,
     request,
     retention,
-    constraints: constraintsOfClaim(allocation.constraints, claim),
+    constraints: { ...whoIn(allocation.constraints), ...requestToStay(claim) },
   };
 }
 
@@ -146,13 +143,12 @@ export function withClaimByHand(
   const allocation = withoutIdleDefault(requested, claim);
   const { constraints } = allocation;
   const { request } = claim;
-  const its = isReserved(claim) ? claim.addresses : request.addresses;
+  const { addresses: its, interfaces: places } = requestToStay(claim);
   if (its !== undefined) {
-    const places = isReserved(claim) ? placesOf(claim) : request.interfaces;
     if (!fitsByHand(view, allocation, { its, places })) return madeByHandForOthers(claim, constraints);
     const { fallback: _, interfaces: __, ...exactly } = constraints;
-    const entry = { entry: its, ...(places && { interfaces: places }) };
-    return { ...allocation, request: asClaim(allocation, claim), constraints: { ...exactly, ...entry } };
+    const named = { addresses: its, ...(places && { interfaces: places }) };
+    return { ...allocation, request: asClaim(allocation, claim), constraints: { ...exactly, ...named } };
   }
   const isForOthers =
     isOther(constraints.pools, request.pools) ||
@@ -182,7 +178,7 @@ function fitsByHand(
     Object.hasOwn(places ?? {}, name),
   );
   if (!isOnEach) return false;
-  if (constraints.entry === undefined || constraints.interfacePools !== undefined) {
+  if (constraints.addresses === undefined || constraints.interfacePools !== undefined) {
     const named = namesOf(request.interfaces ?? {});
     const on = (of: Interfaces | undefined, name: string) => saidOf(of, name) ?? [];
     const isNamed = named.every((name) => sameSet(on(request.interfaces, name), on(places, name)));
@@ -191,7 +187,7 @@ function fitsByHand(
       unconstrained(view, { ...constraints, ...(places && { interfaces: places }) }, its) === undefined
     );
   }
-  return sameSet(constraints.entry, its) && isSameInterfaces(request.interfaces, places);
+  return sameSet(constraints.addresses, its) && isSameInterfaces(request.interfaces, places);
 }
 
 /** A claim that says nothing of pools by interface leaves them to whoever asks, and the other way round. */

@@ -41,13 +41,13 @@ export async function aloneNearLimit<T>(
 }
 
 function servers(view: RecordReader, constraints: AddressConstraints): readonly Pool[] {
-  const { entry, fallback, pools = [], interfacePools } = constraints;
-  if (entry !== undefined && interfacePools === undefined) {
-    const own = entry.flatMap((address) => view.poolOf(address) ?? []);
+  const { addresses, fallback, pools = [], interfacePools } = constraints;
+  if (addresses !== undefined && interfacePools === undefined) {
+    const own = addresses.flatMap((address) => view.poolOf(address) ?? []);
     return fallback === undefined ? own : [...own, ...poolsNamed(view, pools)];
   }
   const lists = Object.values(interfacePools ?? { first: pools });
-  if (entry !== undefined || lists.some((list) => list.length === 0)) return view.pools();
+  if (addresses !== undefined || lists.some((list) => list.length === 0)) return view.pools();
   return poolsNamed(view, lists.flat());
 }
 

@@ -7,8 +7,7 @@ import { type Address, type Family, familyOf } from "../ip/address.ts";
 import { type Claim, claimKey } from "../model/claim.ts";
 import { isHeldBy } from "../model/reservation.ts";
 import { planAddresses } from "../planning/address-plan.ts";
-import type { Plan } from "../planning/plan.ts";
-import type { AllocationRequest } from "./allocation-request.ts";
+import type { AddressConstraints, Plan } from "../planning/plan.ts";
 
 /** The claim that is there, and how an address that is held beside it is looked at. */
 interface Present {
@@ -26,7 +25,7 @@ interface Present {
  */
 export async function planBeside(
   context: Pick<Context, "view"> & { readonly store: Reading },
-  allocation: Pick<AllocationRequest, "constraints">,
+  constraints: AddressConstraints,
   { claim, held, isFreeOfBlocks }: Present,
   direct: Plan | Refusal,
 ): Promise<Plan | Refusal> {
@@ -41,12 +40,9 @@ export async function planBeside(
   const beside = heldBeside(context, claim).filter((address) => wanted?.has(familyOf(address)) !== false);
   if (beside.length === 0) return direct;
   const kept = isRefused ? held : direct.keep;
-  const again = planAddresses(context.view, {
-    ...allocation.constraints,
-    ownAddresses: [...kept, ...beside],
-  });
+  const again = planAddresses(context.view, { ...constraints, ownAddresses: [...kept, ...beside] });
   if (isRefusal(again)) return direct;
-  const chosen = chosenOf(allocation.constraints, again.keep, kept);
+  const chosen = chosenOf(constraints, again.keep, kept);
   // one that is on its way out stays so: asking again does not make it last
   for (const address of chosen) {
     if (kept.includes(address)) continue;
@@ -59,11 +55,11 @@ export async function planBeside(
 
 /** What is named is all of it needed, of whichever interface. */
 function chosenOf(
-  { entry, fallback }: AllocationRequest["constraints"],
+  { addresses, fallback }: AddressConstraints,
   keep: readonly Address[],
   own: readonly Address[],
 ): readonly Address[] {
-  return entry !== undefined && fallback === undefined ? keep : onePerFamily(keep, own);
+  return addresses !== undefined && fallback === undefined ? keep : onePerFamily(keep, own);
 }
 
 /** Reserved for the claim, and not listed by it. All reservations are looked through: it is rare that anybody asks so. */

@@ -189,7 +189,7 @@ describe("a pod that asks for nothing", () => {
     });
     const resolved = await resolvePod(context, input);
     assert.ok(resolved !== undefined && resolved.kind === "own");
-    assert.deepEqual(resolved.requests[0].constraints.entry, older.addresses);
+    assert.deepEqual(resolved.requests[0].constraints.addresses, older.addresses);
     const { claim } = granted(await reserve(context, resolved.requests[0], "pod"));
     assert.deepEqual(claim.record.addresses, addrs("10.20.0.71"));
     assert.deepEqual(claim.record.request, { addresses: addrs("10.20.0.71") });

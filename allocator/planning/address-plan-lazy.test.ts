@@ -110,7 +110,7 @@ describe("planning is pure", () => {
   ];
   const ask = fc.record(
     {
-      entry: fc.constantFrom(...choices).map((address) => [address]),
+      addresses: fc.constantFrom(...choices).map((address) => [address]),
       pools: fc.subarray(["db", "web", "none", "10.30.0.0/29"], { minLength: 1 }),
       families: fc.constantFrom<("IPv4" | "IPv6")[]>(["IPv4"], ["IPv6"], ["IPv4", "IPv6"]),
       ownAddresses: fc.subarray([...choices]),

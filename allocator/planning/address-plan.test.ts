@@ -42,75 +42,83 @@ const view = viewOf({
 
 describe("addresses asked for by name", () => {
   const cases: readonly (readonly [string, Partial<AddressConstraints>, string])[] = [
-    ["an open one", { entry: addrs("10.20.0.70") }, "keep, !10.20.0.70@db"],
+    ["an open one", { addresses: addrs("10.20.0.70") }, "keep, !10.20.0.70@db"],
     [
       "one of each family",
-      { entry: addrs("10.20.0.70", "fd00:20::7") },
+      { addresses: addrs("10.20.0.70", "fd00:20::7") },
       "keep, !10.20.0.70@db, !fd00:20::7@db",
     ],
-    ["of two pools", { entry: addrs("fd00:30::1", "10.30.0.1") }, "keep, !fd00:30::1@six, !10.30.0.1@web"],
-    ["a reserved one", { entry: addrs("10.20.0.50") }, "keep, !10.20.0.50@db"],
-    ["with its pool", { entry: addrs("10.20.0.70"), pools: ["web", "db"] }, "keep, !10.20.0.70@db"],
+    [
+      "of two pools",
+      { addresses: addrs("fd00:30::1", "10.30.0.1") },
+      "keep, !fd00:30::1@six, !10.30.0.1@web",
+    ],
+    ["a reserved one", { addresses: addrs("10.20.0.50") }, "keep, !10.20.0.50@db"],
+    ["with its pool", { addresses: addrs("10.20.0.70"), pools: ["web", "db"] }, "keep, !10.20.0.70@db"],
     [
       "with a CIDR of its pool",
-      { entry: addrs("10.20.0.70"), pools: ["10.20.0.0/24"] },
+      { addresses: addrs("10.20.0.70"), pools: ["10.20.0.0/24"] },
       "keep, !10.20.0.70@db",
     ],
-    ["with its family", { entry: addrs("10.20.0.70"), families: ["IPv4"] }, "keep, !10.20.0.70@db"],
+    ["with its family", { addresses: addrs("10.20.0.70"), families: ["IPv4"] }, "keep, !10.20.0.70@db"],
     [
       "with its families, in the other order",
-      { entry: addrs("10.20.0.70", "fd00:20::7"), families: ["IPv6", "IPv4"] },
+      { addresses: addrs("10.20.0.70", "fd00:20::7"), families: ["IPv6", "IPv4"] },
       "keep, !10.20.0.70@db, !fd00:20::7@db",
     ],
-    ["held already", { entry: addrs("10.20.0.70"), ownAddresses: addrs("10.20.0.70") }, "keep 10.20.0.70"],
+    [
+      "held already",
+      { addresses: addrs("10.20.0.70"), ownAddresses: addrs("10.20.0.70") },
+      "keep 10.20.0.70",
+    ],
     [
       "one of two held already",
-      { entry: addrs("10.20.0.70", "fd00:20::7"), ownAddresses: addrs("fd00:20::7") },
+      { addresses: addrs("10.20.0.70", "fd00:20::7"), ownAddresses: addrs("fd00:20::7") },
       "keep fd00:20::7, !10.20.0.70@db",
     ],
     [
       "instead of what is held",
-      { entry: addrs("10.20.0.71"), ownAddresses: addrs("10.20.0.70") },
+      { addresses: addrs("10.20.0.71"), ownAddresses: addrs("10.20.0.70") },
       "keep, !10.20.0.71@db",
     ],
     [
       "in no pool",
-      { entry: addrs("10.20.0.49") },
+      { addresses: addrs("10.20.0.49") },
       'ADDRESS_OUTSIDE: address 10.20.0.49 is in no pool; name one of a pool: "db" 10.20.0.50-10.20.0.199, "web" 10.30.0.1-10.30.0.6',
     ],
     [
       "in no pool, IPv6",
-      { entry: addrs("fd00::1") },
+      { addresses: addrs("fd00::1") },
       'ADDRESS_OUTSIDE: address fd00::1 is in no pool; name one of a pool: "db" fd00:20::1-fd00:20::ffff:ffff:ffff:ffff, "six" fd00:30::1-fd00:30::3',
     ],
     [
       "of another pool than is named",
-      { entry: addrs("10.20.0.70"), pools: ["web", "six"] },
+      { addresses: addrs("10.20.0.70"), pools: ["web", "six"] },
       'ADDRESS_OUTSIDE: address 10.20.0.70 belongs to pool "db", and the request names "web", "six"; name one or the other',
     ],
     [
       "of the named pool, but not of the named CIDR",
-      { entry: addrs("10.20.0.70"), pools: ["fd00:20::/64"] },
+      { addresses: addrs("10.20.0.70"), pools: ["fd00:20::/64"] },
       'ADDRESS_OUTSIDE: address 10.20.0.70 belongs to pool "db", and the request names "fd00:20::/64"; name one or the other',
     ],
     [
       "the gateway",
-      { entry: addrs("10.20.0.100") },
+      { addresses: addrs("10.20.0.100") },
       'ADDRESS_EXCLUDED: address 10.20.0.100 is the gateway of pool "db"; free nearby: 10.20.0.99, 10.20.0.101, 10.20.0.98',
     ],
     [
       "excluded",
-      { entry: addrs("10.20.0.69") },
+      { addresses: addrs("10.20.0.69") },
       'ADDRESS_EXCLUDED: address 10.20.0.69 is excluded from pool "db"; free nearby: 10.20.0.70, 10.20.0.71, 10.20.0.72',
     ],
     [
       "without an address of a family that is asked for",
-      { entry: addrs("10.20.0.70"), families: ["IPv4", "IPv6"] },
+      { addresses: addrs("10.20.0.70"), families: ["IPv4", "IPv6"] },
       "REQUEST_INVALID: the request names 10.20.0.70 and asks for IPv4 and IPv6; name an address of each family, or leave the families out",
     ],
     [
       "of a family that is not asked for",
-      { entry: addrs("10.20.0.70", "fd00:20::7"), families: ["IPv6"] },
+      { addresses: addrs("10.20.0.70", "fd00:20::7"), families: ["IPv6"] },
       "REQUEST_INVALID: the request names 10.20.0.70 and fd00:20::7 and asks for IPv6; name an address of each family, or leave the families out",
     ],
   ];
@@ -120,8 +128,8 @@ describe("addresses asked for by name", () => {
 
   it("are proposed though the view has them as taken: the store decides, and the words name the holder", () => {
     const busy = viewOf({ pools: [DB_POOL], reservations: others("db", "10.20.0.70") });
-    assert.equal(planned(busy, { entry: addrs("10.20.0.70") }), "keep, !10.20.0.70@db");
-    const plan = planAddresses(busy, askFor({ entry: addrs("10.20.0.70") }));
+    assert.equal(planned(busy, { addresses: addrs("10.20.0.70") }), "keep, !10.20.0.70@db");
+    const plan = planAddresses(busy, askFor({ addresses: addrs("10.20.0.70") }));
     assert.ok(!isRefusal(plan));
     assert.equal(
       plan.familyPlans[0]?.exhausted().message,

@@ -49,14 +49,14 @@ export function planAddresses(view: RecordReader, constraints: AddressConstraint
 }
 
 function planOne(view: RecordReader, constraints: AddressConstraints): Plan | Refusal {
-  const { entry } = constraints;
+  const { addresses: entry } = constraints;
   if (entry === undefined) return planAny(view, constraints);
   const exact = planExact(view, constraints, entry);
   if (constraints.fallback === undefined || (isRefusal(exact) && exact.code !== "ADDRESS_TAKEN"))
     return exact;
   const apart = routedApart(view, constraints, entry);
   if (apart !== undefined) return apart;
-  const { entry: _, pools: __, ...who } = constraints;
+  const { addresses: _, pools: __, ...who } = constraints;
   const pools = poolsBehind(view, constraints, entry);
   const any = planAny(view, { ...who, pools, families: [...new Set(entry.map(familyOf))] });
   return isRefusal(any) ? exact : withFallback(view, constraints, { entry, any });

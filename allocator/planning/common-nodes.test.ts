@@ -66,7 +66,7 @@ describe("the pools of a pod's interfaces", () => {
       /"rack-2" is for nodes with rack=2, where this pod cannot run/,
     );
     const named = {
-      entry: [addr("10.20.1.1"), addr("10.20.5.1")],
+      addresses: [addr("10.20.1.1"), addr("10.20.5.1")],
       interfaces: { eth0: [addr("10.20.1.1")], net1: [addr("10.20.5.1")] },
     };
     assert.match(
@@ -74,7 +74,7 @@ describe("the pools of a pod's interfaces", () => {
       /"near" is for nodes with zone=near, pool "far-1" is for nodes with rack=1,zone=far, and no node is of both/,
     );
     const apart = {
-      entry: [addr("10.20.1.1"), addr("10.20.2.1")],
+      addresses: [addr("10.20.1.1"), addr("10.20.2.1")],
       interfaces: { eth0: [addr("10.20.1.1")], net1: [addr("10.20.2.1")] },
     };
     assert.match(poolsOf(view, asking({ net2: ["any"] }, apart)), /no node is of both/);

@@ -127,11 +127,11 @@ describe("named pools", () => {
     ],
     [{ pools: ["f"] }, 'POOL_DISABLED: pool "f" takes no new reservations; name another pool'],
     [
-      { entry: addrs("10.1.0.1") },
+      { addresses: addrs("10.1.0.1") },
       'POOL_FORBIDDEN: pool "a" is not open to namespace shop; open to it: "b", "e"',
     ],
     [
-      { entry: addrs("10.6.0.1") },
+      { addresses: addrs("10.6.0.1") },
       'POOL_DISABLED: pool "f" is disabled (spec.disabled: true); ask for an address of another pool',
     ],
     [{ pools: ["e"], usable: new Set(["e"]) }, "e"],
@@ -146,13 +146,13 @@ describe("a disabled pool", () => {
 
   it("lets addresses be kept", () => {
     assert.equal(served(view, { ownAddresses: addrs("10.6.0.1", "fd06::1") }), "10.6.0.1, fd06::1");
-    assert.equal(served(view, { entry: addrs("10.6.0.1"), ownAddresses: addrs("10.6.0.1") }), "10.6.0.1");
+    assert.equal(served(view, { addresses: addrs("10.6.0.1"), ownAddresses: addrs("10.6.0.1") }), "10.6.0.1");
   });
 
   it("gives no others, not even to who has one", () => {
     const no = 'POOL_DISABLED: pool "f" takes no new reservations; name another pool';
     assert.equal(
-      served(view, { entry: addrs("10.6.0.2"), ownAddresses: addrs("10.6.0.1") }),
+      served(view, { addresses: addrs("10.6.0.2"), ownAddresses: addrs("10.6.0.1") }),
       'POOL_DISABLED: pool "f" is disabled (spec.disabled: true); ask for an address of another pool',
     );
     assert.equal(served(view, { families: ["IPv4", "IPv6"], ownAddresses: addrs("10.6.0.1") }), no);
@@ -198,7 +198,7 @@ describe("limits", () => {
     assert.equal(served(limited(2, 1)), "a");
     assert.equal(served(limited(2, 2)), reached(2, 2));
     assert.equal(served(limited(2, 2, "bank")), "a");
-    assert.equal(served(limited(2, 2), { entry: addrs("10.1.0.6") }), reached(2, 2));
+    assert.equal(served(limited(2, 2), { addresses: addrs("10.1.0.6") }), reached(2, 2));
   });
 
   it("leave the other pools", () => {
@@ -212,9 +212,9 @@ describe("limits", () => {
     const pools = [poolRecord("a", ["10.1.0.0/29", "fd01::/126"], { limits: { perNamespace: 3 } })];
     assert.equal(served(viewOf({ pools, reservations: held(1) })), "a, a");
     assert.equal(served(viewOf({ pools, reservations: held(2) })), reached(2, 3));
-    const entry = addrs("10.1.0.6", "fd01::1");
-    assert.equal(served(viewOf({ pools, reservations: held(1) }), { entry }), "a, a");
-    assert.equal(served(viewOf({ pools, reservations: held(2) }), { entry }), reached(2, 3));
+    const addresses = addrs("10.1.0.6", "fd01::1");
+    assert.equal(served(viewOf({ pools, reservations: held(1) }), { addresses }), "a, a");
+    assert.equal(served(viewOf({ pools, reservations: held(2) }), { addresses }), reached(2, 3));
   });
 
   it("count what cools with what is held, up to twice as much as one namespace may hold", () => {
@@ -232,25 +232,25 @@ describe("limits", () => {
     assert.equal(served(limitedTo2(1, 2)), "a");
     assert.equal(served(limitedTo2(1, 3)), words);
     assert.equal(served(limitedTo2(1, 3), { namespace: "bank" }), "a");
-    const again = { name: "other", entry: addrs("10.1.0.5") };
+    const again = { name: "other", addresses: addrs("10.1.0.5") };
     assert.equal(served(limitedTo2(1, 3), { ...again, name: "another" }), words);
   });
 
   it("do not count what the identity has itself", () => {
     const view = limited(2, 2);
     assert.equal(served(view, { ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
-    assert.equal(served(view, { entry: addrs("10.1.0.1"), ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
-    assert.equal(served(view, { entry: addrs("10.1.0.6"), ownAddresses: addrs("10.1.0.1") }), "a");
+    assert.equal(served(view, { addresses: addrs("10.1.0.1"), ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
+    assert.equal(served(view, { addresses: addrs("10.1.0.6"), ownAddresses: addrs("10.1.0.1") }), "a");
     const pools = [poolRecord("a", ["10.1.0.0/29", "fd01::/126"], { limits: { perNamespace: 2 } })];
     const own = viewOf({ pools, reservations: held(1) });
-    const more = { entry: addrs("10.1.0.1", "fd01::1"), ownAddresses: addrs("10.1.0.1") };
+    const more = { addresses: addrs("10.1.0.1", "fd01::1"), ownAddresses: addrs("10.1.0.1") };
     assert.equal(served(own, more), "10.1.0.1, a");
   });
 
   it("that were lowered take nothing away", () => {
     assert.equal(served(limited(1, 3), { ownAddresses: addrs("10.1.0.1") }), "10.1.0.1");
     assert.equal(
-      served(limited(1, 3), { entry: addrs("10.1.0.1"), ownAddresses: addrs("10.1.0.1") }),
+      served(limited(1, 3), { addresses: addrs("10.1.0.1"), ownAddresses: addrs("10.1.0.1") }),
       "10.1.0.1",
     );
   });

@@ -53,14 +53,14 @@ function poolsOfAll(
   const needs: Need[] = [];
   for (const name of interfacesIn(constraints)) {
     const own = constraintsOn(constraints, name, keep);
-    const wanted = own.entry === undefined ? wantedOf(view, own) : undefined;
+    const wanted = own.addresses === undefined ? wantedOf(view, own) : undefined;
     if (wanted === undefined || isRefusal(wanted)) continue;
     const missing = new Set(
       familyPlans.filter((one) => one.interface === name).map((familyPlan) => familyPlan.family),
     );
     if (missing.size > 0) needs.push({ sources: wanted.sources, missing: [...missing] });
   }
-  const fixed = poolsContaining(view, [...keep, ...(constraints.entry ?? [])]);
+  const fixed = poolsContaining(view, [...keep, ...(constraints.addresses ?? [])]);
   return poolsForAll(view, constraints, needs, fixed);
 }
 
@@ -84,7 +84,7 @@ function planEach(
     familyPlans.push(...plan.familyPlans.map((familyPlan) => ({ ...familyPlan, interface: name })));
   }
   const keep = [...keptOn.values()].flat();
-  const avoided = new Set([...keep, ...(constraints.entry ?? [])]);
+  const avoided = new Set([...keep, ...(constraints.addresses ?? [])]);
   return { kind: "take", keep, keptOn: Object.fromEntries(keptOn), familyPlans: apart(familyPlans, avoided) };
 }
 
@@ -100,7 +100,7 @@ function constraintsOn(
   kept: readonly Address[],
 ): AddressConstraints {
   const {
-    entry: all = [],
+    addresses: all = [],
     interfaces,
     interfacePools,
     fallback,
@@ -109,20 +109,21 @@ function constraintsOn(
     networks,
     ...who
   } = constraints;
-  const entry = all.filter((address) => saidOf(interfaces, name)?.includes(address));
-  const others = all.filter((address) => !entry.includes(address));
+  const addresses = all.filter((address) => saidOf(interfaces, name)?.includes(address));
+  const others = all.filter((address) => !addresses.includes(address));
   const placed = new Set(Object.values(heldOn ?? {}).flat());
   const isHere = (address: Address) =>
     saidOf(heldOn, name)?.includes(address) === true || !placed.has(address);
   const ownAddresses = constraints.ownAddresses?.filter(
     (address) =>
-      entry.includes(address) || (isHere(address) && !others.includes(address) && !kept.includes(address)),
+      addresses.includes(address) ||
+      (isHere(address) && !others.includes(address) && !kept.includes(address)),
   );
   const pools = saidOf(interfacePools, name) ?? [];
   return {
     ...who,
-    ...(entry.length === 0 ? {} : { entry }),
-    ...(entry.length === 0 || fallback === undefined ? {} : { fallback }),
+    ...(addresses.length === 0 ? {} : { addresses }),
+    ...(addresses.length === 0 || fallback === undefined ? {} : { fallback }),
     ...(pools.length === 0 ? {} : { pools }),
     ...(ownAddresses === undefined ? {} : { ownAddresses }),
     networks: networksOn(networks, name),

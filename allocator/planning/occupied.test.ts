@@ -71,22 +71,22 @@ describe("an address that others have", () => {
   it("is refused by name, with who has it and what to do", () => {
     const view = viewWith({}, ...two);
     assert.equal(
-      planned(view, { entry: addrs("10.0.0.2") }),
+      planned(view, { addresses: addrs("10.0.0.2") }),
       'ADDRESS_TAKEN: address 10.0.0.2 in pool "web" is in use by pod other/web-7, and not from Berth; free nearby: 10.0.0.1, 10.0.0.4, 10.0.0.5; or delete that pod first, or set spec.networks if the pool is for another network than that pod\'s',
     );
     assert.equal(
-      planned(view, { entry: addrs("10.0.0.3") }),
+      planned(view, { addresses: addrs("10.0.0.3") }),
       'ADDRESS_TAKEN: address 10.0.0.3 in pool "web" is in use by node node-a, and not from Berth; free nearby: 10.0.0.4, 10.0.0.1, 10.0.0.5; or exclude it from the pool',
     );
     assert.equal(
-      planned(view, { entry: addrs("10.0.0.2"), fallback: "any" }),
+      planned(view, { addresses: addrs("10.0.0.2"), fallback: "any" }),
       "10.0.0.1 10.0.0.4 10.0.0.5 10.0.0.6",
     );
   });
 
   it("is given by name to who holds it, and to the pod of the same name when it is made anew", () => {
     const view = viewWith({}, ["10.0.0.2", { kind: "pod", namespace: "shop", name: "mysql-0" }]);
-    const own = { namespace: "shop", name: "mysql-0", entry: addrs("10.0.0.2") };
+    const own = { namespace: "shop", name: "mysql-0", addresses: addrs("10.0.0.2") };
     assert.equal(planned(view, own), "10.0.0.2");
     assert.match(planned(view, { ...own, name: "mysql-1" }), /^ADDRESS_TAKEN: /);
     const held = planAddresses(view, askFor({ ...own, name: "mysql-1", ownAddresses: addrs("10.0.0.2") }));
@@ -97,7 +97,7 @@ describe("an address that others have", () => {
     const view = viewWith({ networks: ["vlan7"] }, ...two);
     assert.equal(planned(view, { pools: ["web"] }), "10.0.0.1 10.0.0.2 10.0.0.4 10.0.0.5 10.0.0.6");
     for (const address of ["10.0.0.2", "10.0.0.3"]) {
-      assert.equal(planned(view, { entry: addrs(address) }), address);
+      assert.equal(planned(view, { addresses: addrs(address) }), address);
     }
   });
 

@@ -2,7 +2,8 @@
 import type { Refusal } from "../base/errors.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
-import type { InterfacePools, Interfaces } from "../model/interfaces.ts";
+import type { ClaimRequest } from "../model/claim.ts";
+import type { Interfaces } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { EligibilityInput } from "./eligibility.ts";
 
@@ -13,23 +14,15 @@ export interface Predecessor {
   readonly wasUnused: boolean;
 }
 
-/** What one identity needs, with everything that decides which pools are open to it. */
-export interface AddressConstraints extends EligibilityInput {
+/**
+ * What one identity needs, with everything that decides which pools are open to it. What addresses will do is said as a claim says it: for
+ * one that is there this may be what it holds, and not what it once asked for.
+ */
+export interface AddressConstraints extends EligibilityInput, ClaimRequest {
   /** Of the claim; seeds the choice, so that an identity tends to the same address. */
   readonly name: string;
-  /** Names of pools or CIDRs of their ranges. */
-  readonly pools?: readonly string[];
-  readonly families?: readonly Family[];
-  /** Exactly these addresses. */
-  readonly entry?: AddressEntry;
-  /** Of these, the interfaces. */
-  readonly interfaces?: Interfaces;
-  /** In place of `pools`: those of each interface, which has any address of them unless `entry` names its own. */
-  readonly interfacePools?: InterfacePools;
   /** The interface of what the claim holds. */
   readonly heldOn?: Interfaces;
-  /** If another has one of them: another address of the pools that are named, or that they are of. */
-  readonly fallback?: "any";
   /** Beside `fallback`: what the same list names for others, which is another's before it is anybody's. */
   readonly siblings?: readonly AddressEntry[];
   /** The claim got what it holds for the same request: it keeps that, although it may be another address. */

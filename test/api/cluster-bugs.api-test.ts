@@ -54,7 +54,7 @@ function requestOf(
     retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
     constraints: {
       ...{ namespace: NAMESPACE, name, namespaceLabels: {}, podLabels: {} },
-      ...(addresses ? { entry: addresses } : {}),
+      ...(addresses ? { addresses } : {}),
       ...(pools ? { pools } : {}),
     },
   };

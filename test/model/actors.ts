@@ -32,7 +32,7 @@ export function allocationOf(
   resolved: Wanted,
   more: Partial<AllocationRequest> = {},
 ): AllocationRequest {
-  const asked = "exact" in resolved ? { entry: resolved.exact } : { pools: resolved.pools };
+  const asked = "exact" in resolved ? { addresses: resolved.exact } : { pools: resolved.pools };
   return {
     key: keyOf(name),
     identity: { kind: "StatefulSet", apiVersion: "apps/v1", name, ordinal: 0 },

@@ -92,7 +92,11 @@ function fellBack(
 ): readonly string[] {
   if (constraints.fallback === undefined || keeps.length > 0) return [];
   const got = addresses.map(({ address }) => address);
-  return fallenBack(constraints.entry ?? [], got, identity.slot === undefined ? key.name : "one of its pods");
+  return fallenBack(
+    constraints.addresses ?? [],
+    got,
+    identity.slot === undefined ? key.name : "one of its pods",
+  );
 }
 
 /** A warning for what passes by itself, or when the pods are replaced; else the objection. */

@@ -80,7 +80,7 @@ async function movesOf(
     const key = claimKey(allocation.key);
     const claim = (await readClaim(context, key))?.record;
     const has = claim === undefined ? before.get(key) : addressesOf(claim);
-    const { entry, fallback } = allocation.constraints;
+    const { addresses: entry, fallback } = allocation.constraints;
     // whoever takes any other address waits for none
     if (has === undefined || entry === undefined || fallback !== undefined || sameSet(entry, has)) continue;
     const isIdle = claim === undefined || isDetached(claim);
@@ -93,7 +93,7 @@ async function movesOf(
 function waitsOf(moves: readonly Move[], first: number): readonly Wait[] {
   const waits: Wait[] = [];
   for (const move of moves.filter(({ at }) => at >= first)) {
-    for (const address of move.allocation.constraints.entry ?? []) {
+    for (const address of move.allocation.constraints.addresses ?? []) {
       const holder = move.has.includes(address) ? undefined : holderOf(moves, address);
       if (holder !== undefined) waits.push({ move, address, holder });
     }

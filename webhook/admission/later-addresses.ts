@@ -48,7 +48,7 @@ async function heldElsewhere(
   own: ReadonlySet<string>,
 ): Promise<Refusal | undefined> {
   if (allocation.constraints.fallback !== undefined) return undefined;
-  for (const address of allocation.constraints.entry ?? []) {
+  for (const address of allocation.constraints.addresses ?? []) {
     const found = view.reservation(address) ?? (await store.get("reservation", address));
     const pool = view.poolOf(address);
     if (found === undefined || found.record.releasedAt !== undefined || pool === undefined) continue;

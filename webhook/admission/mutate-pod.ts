@@ -159,7 +159,8 @@ function namedAddresses(
   { entries = [] }: Request,
   podAllocation: PodAllocation | Refusal | undefined,
 ): ReadonlySet<Address> {
-  const waiting = podAllocation?.kind === "own" ? (podAllocation.requests[0].constraints.entry ?? []) : [];
+  const waiting =
+    podAllocation?.kind === "own" ? (podAllocation.requests[0].constraints.addresses ?? []) : [];
   return new Set([...entries.flat(), ...waiting]);
 }
 
@@ -278,7 +279,7 @@ function reviewed(
 function namedIn({ requests }: PodAllocation, claim: string): OfPod {
   const its = requests.find(({ key }) => key.name === claim)?.constraints;
   if (its?.fallback === undefined) return { addresses: [] };
-  return { addresses: its.entry ?? [], interfaces: its.interfaces };
+  return { addresses: its.addresses ?? [], interfaces: its.interfaces };
 }
 
 /** Where the pod may run, whichever of its requests is met. */

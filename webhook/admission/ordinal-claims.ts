@@ -90,7 +90,7 @@ async function entriesBefore(
   const template = readTemplate({ ...admission.context, nodes }, before, namespace, annotations);
   if (isRefusal(template)) return entries;
   for (const { allocation } of ordinalRequests(before, template)) {
-    const entry = isRefusal(allocation) ? undefined : allocation.constraints.entry;
+    const entry = isRefusal(allocation) ? undefined : allocation.constraints.addresses;
     if (!isRefusal(allocation) && entry !== undefined) entries.set(claimKey(allocation.key), entry);
   }
   return entries;

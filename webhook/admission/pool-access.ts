@@ -46,14 +46,14 @@ export async function withUsablePools(
 }
 
 function concerns(view: RecordReader, pool: Pool, constraints: AllocationRequest["constraints"]): boolean {
-  const { entry = [], interfacePools, namespaceLabels } = constraints;
-  if (entry.some((address) => view.poolOf(address) === pool)) return true;
+  const { addresses = [], interfacePools, namespaceLabels } = constraints;
+  if (addresses.some((address) => view.poolOf(address) === pool)) return true;
   const isNamed = (name: string) =>
     poolNameIn(name) === pool.name || pool.ranges.some(({ cidr }) => cidr.text === name);
   if (poolsNamed(constraints).some(isNamed)) return true;
   const isAny =
     interfacePools === undefined
-      ? constraints.entry === undefined && constraints.pools === undefined
+      ? constraints.addresses === undefined && constraints.pools === undefined
       : hasAny(constraints);
   if (!isAny) return false;
   const { namespaceSelector } = pool.spec;

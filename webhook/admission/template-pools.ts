@@ -105,12 +105,12 @@ function mayPass(view: RecordReader, { code }: Refusal, constraints: AddressCons
 }
 
 /** One of the named pools is not open to the namespace, or none is. */
-function isClosedTo(view: RecordReader, { entry, pools, namespaceLabels }: AddressConstraints): boolean {
+function isClosedTo(view: RecordReader, { addresses, pools, namespaceLabels }: AddressConstraints): boolean {
   const isClosed = ({ spec: { namespaceSelector } }: Pool) =>
     namespaceSelector !== undefined && !matches(namespaceSelector, namespaceLabels);
   const all = view.pools();
-  if (entry !== undefined)
-    return entry.some((address) => all.some((pool) => pool === view.poolOf(address) && isClosed(pool)));
+  if (addresses !== undefined)
+    return addresses.some((address) => all.some((pool) => pool === view.poolOf(address) && isClosed(pool)));
   if (pools === undefined) return all.every(isClosed);
   return pools.some((name) => all.some((pool) => partOf(pool, name) !== undefined && isClosed(pool)));
 }

@@ -67,12 +67,12 @@ describe("Claims, from one sandbox to the next", () => {
   it("gives a claim to a pod by itself before it binds it, whose StatefulSet was reviewed and never kept", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const reported = { "berth.dev/ips": "10.20.0.70", "berth.dev/claim": "mysql-0" };
-    const entry = addrs("10.20.0.70");
+    const addresses = addrs("10.20.0.70");
     const key = { namespace: "shop", name: "mysql-0" };
     const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
     const retention = { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null } as const;
-    const ask70 = { ...key, namespaceLabels: {}, podLabels: {}, entry };
-    const request = { addresses: entry };
+    const ask70 = { ...key, namespaceLabels: {}, podLabels: {}, addresses };
+    const request = { addresses };
     await reserve(world.context, { key, identity, request, retention, constraints: ask70 }, "nothing");
     await keepPod(world, "mysql-0", { ...reported, "berth.dev/addresses": "10.20.0.70" });
     const claims = claimsOf(world);

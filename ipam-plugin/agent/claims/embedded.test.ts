@@ -213,15 +213,15 @@ describe("Claims", () => {
 
   it("finds a pod without a name of its own by its token, and only by that", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
-    const entry = addrs("10.20.0.70");
+    const addresses = addrs("10.20.0.70");
     await reserve(
       world.context,
       {
         key: { namespace: "shop", name: "web-slot-0" },
         identity: { kind: "Deployment", apiVersion: "apps/v1", name: "web", slot: 0 },
-        request: { addresses: entry },
+        request: { addresses },
         retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-        constraints: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, entry },
+        constraints: { namespace: "shop", name: "web-slot-0", namespaceLabels: {}, podLabels: {}, addresses },
         hold: { token: "secret", podName: "", podUID: "", node: "", since: world.clock.now() },
       },
       "pod",
@@ -244,7 +244,7 @@ describe("Claims", () => {
     const key = { namespace: "shop", name: "mysql-0" };
     const identity = { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal: 0 };
     const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: null } as const;
-    const constraints = { ...key, namespaceLabels: {}, podLabels: {}, entry: addrs("10.20.0.70") };
+    const constraints = { ...key, namespaceLabels: {}, podLabels: {}, addresses: addrs("10.20.0.70") };
     granted(
       await reserve(
         world.context,

@@ -25,15 +25,15 @@ export function claimsOf(world: World, suspects: Claim[] = []): EmbeddedClaims {
 
 /** A claim of that name for exactly this address, as admission would have made it. */
 export async function pin(world: World, name: string, ...addresses: readonly string[]): Promise<void> {
-  const entry = addrs(...addresses);
+  const given = addrs(...addresses);
   const got = await reserve(
     world.context,
     {
       key: { namespace: "shop", name },
       identity: { kind: "Pod", apiVersion: "v1", name },
-      request: { addresses: entry },
+      request: { addresses: given },
       retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-      constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+      constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, addresses: given },
     },
     "pod",
   );

@@ -110,15 +110,15 @@ export class NodeWorld {
 
   /** A claim of that name for the address. */
   async pin(name: string, address: string): Promise<void> {
-    const entry = addrs(address);
+    const addresses = addrs(address);
     const got = await reserve(
       this.world.context,
       {
         key: { namespace: "shop", name },
         identity: { kind: "Pod", apiVersion: "v1", name },
-        request: { addresses: entry },
+        request: { addresses },
         retention: { whenDeleted: "Release", whenScaled: "Retain", ttlMs: null },
-        constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, entry },
+        constraints: { namespace: "shop", name, namespaceLabels: {}, podLabels: {}, addresses },
       },
       "pod",
     );
