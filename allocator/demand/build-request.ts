@@ -14,7 +14,7 @@ import { type PodIdentity, slotName } from "../model/identity.ts";
 import { interfacesOf } from "../model/interfaces.ts";
 import type { PodNodes } from "../model/node-terms.ts";
 import { isFollowed } from "../model/workload-kinds.ts";
-import type { EligibilityInput } from "../planning/eligibility.ts";
+import type { Networks } from "../planning/plan.ts";
 
 /** Everything about a pod that decides which addresses it gets. */
 export interface AllocationInput {
@@ -25,7 +25,7 @@ export interface AllocationInput {
   /** Where the pod may run by its own spec, and which nodes there are; absent: anywhere, or neither is known. */
   readonly nodes?: PodNodes;
   /** The networks that it is attached to; absent: not known. */
-  readonly networks?: EligibilityInput["networks"];
+  readonly networks?: Networks;
   /** `spec.ordinals.start`: the first entry of a list belongs to this ordinal. */
   readonly start: number;
   /** Names the claim of a pod that nothing else tells from others of its workload. */

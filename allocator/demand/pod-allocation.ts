@@ -17,6 +17,7 @@ import { type Claim, claimKey, isReserved } from "../model/claim.ts";
 import type { ClusterState, NamespaceState, WorkloadState } from "../model/cluster-state.ts";
 import { identityOf, type PodIdentity, type PodMetadata } from "../model/identity.ts";
 import type { PodNodes } from "../model/node-terms.ts";
+import type { Networks } from "../planning/plan.ts";
 import { type DryRunResult, dryRun } from "./allocation-dry-run.ts";
 import { type AllocationInput, requestFor, requestForClaim, slotRequests } from "./build-request.ts";
 import { ownAnnotations } from "./foreign-pools.ts";
@@ -56,10 +57,7 @@ export async function readPod(
 }
 
 /** That of the cluster is not known here: the pod may be attached to others. */
-export function networksAsked(
-  annotations: Labels,
-  namespace: string,
-): (AllocationInput["networks"] & object) | Refusal {
+export function networksAsked(annotations: Labels, namespace: string): Networks | Refusal {
   const objection = networksObjection(annotations);
   if (objection !== undefined) return objection;
   const attachments = networkAttachments(annotations, namespace);

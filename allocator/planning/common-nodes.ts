@@ -7,8 +7,9 @@ import type { RecordReader } from "../cache/reader.ts";
 import { type Address, type Family, familyOf } from "../ip/address.ts";
 import { pickFree } from "../ip/free-address.ts";
 import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
-import { type EligibilityInput, quotaExceeded } from "./eligibility.ts";
+import { quotaExceeded } from "./eligibility.ts";
 import { haveCommonNodes, withoutCommonNodes } from "./node-fit.ts";
+import type { AddressConstraints } from "./plan.ts";
 import type { Source } from "./pool-sources.ts";
 
 interface Wanted {
@@ -23,7 +24,7 @@ interface Wanted {
  */
 export function withCommonNodes(
   view: RecordReader,
-  constraints: EligibilityInput,
+  constraints: AddressConstraints,
   sources: readonly Source[],
   { families, keep }: Wanted,
 ): readonly Source[] | Refusal {
@@ -49,7 +50,7 @@ function hasNodes({ pool }: Source): boolean {
 
 /** Those that go with the first pools, and with each other: in their order. There may be hundreds of pools, but few selectors. */
 function groupOf(
-  { nodes }: EligibilityInput,
+  { nodes }: AddressConstraints,
   sources: readonly Source[],
   first: readonly Pool[],
 ): readonly Source[] {
@@ -82,7 +83,7 @@ const MOST_LOOKS = 2_000;
  */
 export function poolsForAll(
   view: RecordReader,
-  constraints: EligibilityInput,
+  constraints: AddressConstraints,
   needs: readonly Need[],
   fixed: readonly Pool[],
 ): ReadonlySet<Pool> | Refusal | undefined {
@@ -111,7 +112,7 @@ export function poolsForAll(
 
 /** One pool of each column, by their order, that go with each other and with what is there. Undefined: there are none, or it took too long. */
 function choose(
-  constraints: EligibilityInput,
+  constraints: AddressConstraints,
   columns: readonly (readonly Source[])[],
   there: readonly Pool[],
   looks: { left: number },
@@ -135,7 +136,7 @@ function choose(
 
 /** Two pools of different interfaces that no node is of; or the first of each, if only all of them have none. */
 function apartIn(
-  { nodes }: EligibilityInput,
+  { nodes }: AddressConstraints,
   needs: readonly Need[],
   fixed: readonly Pool[],
 ): readonly Pool[] {
@@ -163,7 +164,7 @@ function has(group: readonly Source[], families: readonly Family[]): boolean {
 
 function serves(
   view: RecordReader,
-  constraints: EligibilityInput,
+  constraints: AddressConstraints,
   group: readonly Source[],
   family: Family,
 ): boolean {
@@ -175,7 +176,7 @@ function serves(
 }
 
 /** Two that no node is of. */
-function opposed({ nodes }: EligibilityInput, sources: readonly Source[]): readonly Pool[] {
+function opposed({ nodes }: AddressConstraints, sources: readonly Source[]): readonly Pool[] {
   const pools = sources.map(({ pool }) => pool);
   for (const one of pools) {
     const other = pools.find((pool) => !haveCommonNodes(nodes, [one, pool]));
@@ -187,7 +188,7 @@ function opposed({ nodes }: EligibilityInput, sources: readonly Source[]): reado
 /** Why no pod can run with all of these addresses. */
 export function routedApart(
   view: RecordReader,
-  constraints: EligibilityInput,
+  constraints: AddressConstraints,
   addresses: readonly Address[],
 ): Refusal | undefined {
   const sources = addresses

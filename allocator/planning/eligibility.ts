@@ -6,43 +6,14 @@ import { listed } from "../base/listed.ts";
 import type { Labels } from "../base/ports.ts";
 import type { RecordReader } from "../cache/reader.ts";
 import { type Address, familyOf } from "../ip/address.ts";
-import type { PodNodes } from "../model/node-terms.ts";
 import { type LabelSelector, matches } from "../pool/label-selector.ts";
 import { type Bound, type ByFamily, countedBy, mostWithCooling, type Use } from "../pool/namespace-bounds.ts";
 import { forNodes, servesPods } from "../pool/node-cidrs.ts";
 import type { Pool } from "../pool/pool.ts";
 import { isOnNetwork, namesAttachmentsAlone, otherNetwork } from "../pool/pool-networks.ts";
 import { hasMacsAlone } from "../pool/special-addresses.ts";
+import type { AddressConstraints } from "./plan.ts";
 import { quoted } from "./refusal-messages.ts";
-
-/** The networks that a pod, or one of its interfaces, is attached to, so far as is known. */
-export interface Networks {
-  readonly names: readonly string[];
-  /** To no other. */
-  readonly isAll: boolean;
-  /** To no other NetworkAttachmentDefinition, though its configuration may have another name. */
-  readonly isAttachment?: boolean;
-  /** interface -> its own, where it is known. */
-  readonly on?: Readonly<Record<string, readonly string[]>>;
-}
-
-/** Everything about an identity and its namespace that decides which pools are open to it. */
-export interface EligibilityInput {
-  readonly namespace: string;
-  readonly namespaceLabels: Labels;
-  readonly podLabels: Labels;
-  readonly networks?: Networks;
-  /** Where the pod may run by its own spec, and which nodes there are; absent: anywhere, or neither is known. */
-  readonly nodes?: PodNodes;
-  /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
-  readonly usable?: ReadonlySet<string>;
-  /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */
-  readonly ownAddresses?: readonly Address[];
-  /** What cools after its own release, and would be its again: it is counted already. */
-  readonly takesAgain?: readonly Address[];
-  /** Of what it holds, what would cool then. */
-  readonly drops?: readonly Address[];
-}
 
 /**
  * Why the pool does not serve the identity, as a way to say it, or undefined when it does. `keeps`: what is asked of
@@ -52,7 +23,7 @@ export interface EligibilityInput {
 export function ineligibility(
   view: RecordReader,
   pool: Pool,
-  applying: EligibilityInput,
+  applying: Omit<AddressConstraints, "name">,
   keeps: boolean,
 ): (() => Refusal) | undefined {
   const details = { pool: pool.name, namespace: applying.namespace };
@@ -81,7 +52,7 @@ export function ineligibility(
 export function withholdsAddress(
   view: RecordReader,
   pool: Pool,
-  applying: EligibilityInput,
+  applying: AddressConstraints,
   keeps: boolean,
 ): Refusal | undefined {
   const refusal = ineligibility(view, pool, applying, keeps)?.();
@@ -105,7 +76,7 @@ function opensTo(selector: LabelSelector | undefined, labels: Labels): boolean {
 function otherNamespace(
   view: RecordReader,
   pool: Pool,
-  { namespace, namespaceLabels }: EligibilityInput,
+  { namespace, namespaceLabels }: Omit<AddressConstraints, "name">,
 ): string {
   const others = view
     .pools()
@@ -128,7 +99,7 @@ function otherNamespace(
 export function quotaExceeded(
   view: RecordReader,
   pool: Pool,
-  { namespace, ownAddresses = [], takesAgain = [], drops = [] }: EligibilityInput,
+  { namespace, ownAddresses = [], takesAgain = [], drops = [] }: AddressConstraints,
   wanted: ByFamily,
 ): Refusal | undefined {
   if (pool.bounds.length === 0) return undefined;

@@ -8,8 +8,7 @@ import { linkedTo } from "../model/interface-macs.ts";
 import { FIRST_INTERFACE, type Interfaces, interfacesOf, namesOf, saidOf } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
 import { type Need, poolsForAll } from "./common-nodes.ts";
-import type { Networks } from "./eligibility.ts";
-import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
+import type { AddressConstraints, Candidate, FamilyPlan, Networks, Plan } from "./plan.ts";
 import type { Source } from "./pool-sources.ts";
 
 /** What is asked for by no name: of which pools, of which families, and what of that is there already. */

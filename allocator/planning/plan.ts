@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Refusal } from "../base/errors.ts";
+import type { Labels } from "../base/ports.ts";
 import type { Address, Family } from "../ip/address.ts";
 import type { AddressEntry } from "../model/address-request.ts";
 import type { ClaimRequest } from "../model/claim.ts";
 import type { Interfaces } from "../model/interfaces.ts";
+import type { PodNodes } from "../model/node-terms.ts";
 import type { Pool } from "../pool/pool.ts";
-import type { EligibilityInput } from "./eligibility.ts";
 
 /** A claim of the same namespace, or several, that another one takes over from (ADR 0021). */
 export interface Predecessor {
@@ -14,13 +15,38 @@ export interface Predecessor {
   readonly wasUnused: boolean;
 }
 
+/** The networks that a pod, or one of its interfaces, is attached to, so far as is known. */
+export interface Networks {
+  readonly names: readonly string[];
+  /** To no other. */
+  readonly isAll: boolean;
+  /** To no other NetworkAttachmentDefinition, though its configuration may have another name. */
+  readonly isAttachment?: boolean;
+  /** interface -> its own, where it is known. */
+  readonly on?: Readonly<Record<string, readonly string[]>>;
+}
+
 /**
  * What one identity needs, with everything that decides which pools are open to it. What addresses will do is said as a claim says it: for
  * one that is there this may be what it holds, and not what it once asked for.
  */
-export interface AddressConstraints extends EligibilityInput, ClaimRequest {
+export interface AddressConstraints extends ClaimRequest {
+  readonly namespace: string;
   /** Of the claim; seeds the choice, so that an identity tends to the same address. */
   readonly name: string;
+  readonly namespaceLabels: Labels;
+  readonly podLabels: Labels;
+  readonly networks?: Networks;
+  /** Where the pod may run by its own spec, and which nodes there are; absent: anywhere, or neither is known. */
+  readonly nodes?: PodNodes;
+  /** Pools with `authorization: ServiceAccount` that the pod's service account may use. */
+  readonly usable?: ReadonlySet<string>;
+  /** What the identity's claim holds already: kept where it still fits, and not counted against limits. */
+  readonly ownAddresses?: readonly Address[];
+  /** What cools after its own release, and would be its again: it is counted already. */
+  readonly takesAgain?: readonly Address[];
+  /** Of what it holds, what would cool then. */
+  readonly drops?: readonly Address[];
   /** The interface of what the claim holds. */
   readonly heldOn?: Interfaces;
   /** Beside `fallback`: what the same list names for others, which is another's before it is anybody's. */
