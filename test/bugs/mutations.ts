@@ -187,7 +187,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "B16-ranges",
-    file: "ipam-plugin/agent/add/taken-on-node.ts",
+    file: "ipam-plugin/agent/add/takeover.ts",
     from: "if (holder === undefined) continue;",
     to: "continue;",
     caughtBy: "node.test.ts",

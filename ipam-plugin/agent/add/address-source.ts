@@ -5,7 +5,7 @@ import { hasBlocks } from "../../../allocator/pool/pool-choice.ts";
 import type { NetworkKey } from "../../cni/config.ts";
 import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/errors.ts";
 import { staticAddresses } from "../../cni/static.ts";
-import { macOfPool } from "../claims/claim-result.ts";
+import { macOfPool, requestedMac } from "../claims/claim-result.ts";
 import { within } from "../claims/deadline.ts";
 import type { Attachment, Source } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
@@ -21,7 +21,6 @@ import { pickAddresses } from "./from-ranges.ts";
 import { assignFromShared, isShared } from "./from-shared.ts";
 import { withLeases } from "./leased-space.ts";
 import { requestedOfPool, staticOfPool, withoutPools, withPoolWords } from "./pool-addresses.ts";
-import { requestedMac } from "./reserved-mac.ts";
 
 const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);
 

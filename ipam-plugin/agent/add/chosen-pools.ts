@@ -4,6 +4,7 @@ import type { Pool } from "../../../allocator/pool/pool.ts";
 import { choosePools, hasBlocks, type PoolChoice, selectsSome } from "../../../allocator/pool/pool-choice.ts";
 import { namesAttachments } from "../../../allocator/pool/pool-networks.ts";
 import { type CniError, cniError } from "../../cni/errors.ts";
+import type { BlockFollower } from "../blocks/block-follower.ts";
 import type { PodFacts } from "../blocks/block-source.ts";
 import { networkNames } from "../claims/claim-networks.ts";
 import type { PodRef } from "../claims/claim-source.ts";
@@ -15,8 +16,6 @@ import { uncutForDropIn } from "./drop-in-refusals.ts";
 /** How long an ADD waits for what decides which pools are open to its pod. */
 export const KNOWN_MS = 5_000;
 
-type Known = Pick<AgentServices, "blockFollower">;
-
 /**
  * The pools that serve a pod which has no claim; undefined: none of Berth's. What is not known is waited for, and only if it
  * matters: labels that no selector asks about decide nothing. Throws NOT_READY when it does not come.
@@ -26,13 +25,13 @@ export async function poolsFor(
   { blockFollower, clock }: Pick<AgentServices, "blockFollower" | "clock">,
   signal: AbortSignal,
 ): Promise<PoolChoice | Refusal | CniError | undefined> {
-  const choose = () => chooseNow(addRequest, { blockFollower });
+  const choose = () => chooseNow(addRequest, blockFollower);
   if (typeof choose() === "string")
     await within({ ms: KNOWN_MS, clock, signals: [signal] }, async (late) => {
       while (!late.aborted && typeof choose() === "string") await blockFollower.heard(late);
     });
   const last = choose();
-  if (typeof last !== "string") return withoutPool(addRequest, last, { blockFollower }) ?? last;
+  if (typeof last !== "string") return withoutPool(addRequest, last, blockFollower) ?? last;
   const words = `${last} not known on this node: the API server has not told of it; try again`;
   throw new BerthError("NOT_READY", words);
 }
@@ -44,7 +43,7 @@ export async function poolsFor(
 function withoutPool(
   { ipam: { dropIn, pools: names, rangeSets, addresses }, scope: { network } }: AddRequest,
   choice: PoolChoice | Refusal | CniError | undefined,
-  { blockFollower }: Known,
+  blockFollower: BlockFollower,
 ): Refusal | undefined {
   const isWithout = choice === undefined || ("pools" in choice && !choice.pools.some(hasBlocks));
   if (dropIn === undefined || rangeSets.length + addresses.length > 0 || !isWithout) return undefined;
@@ -56,7 +55,7 @@ function withoutPool(
 /** What is missing, in words, where that may decide. */
 function chooseNow(
   { args: { pod }, ipam, scope, interface: attachTo }: AddRequest,
-  { blockFollower }: Known,
+  blockFollower: BlockFollower,
 ): PoolChoice | Refusal | CniError | undefined | string {
   const { pools: names } = ipam;
   const stored = blockFollower.pools();
@@ -69,7 +68,7 @@ function chooseNow(
   const asked = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
   const annotations = ipam.annotations ?? facts.podAnnotations;
   const known = { ...facts, ...(annotations && { podAnnotations: annotations }) };
-  const missing = missingOf(asked, known, { blockFollower });
+  const missing = missingOf(asked, known, blockFollower);
   if (missing !== undefined) return `${missing} of ${nameOf(pod)} are`;
   const place = { pod: pod ?? NOBODY, attachment: { network: scope.network, interface: attachTo } };
   const networks = networkNames(place, annotations ?? {});
@@ -112,7 +111,11 @@ function nameOf(pod: PodRef | undefined): string {
 }
 
 /** Labels that a selector asks about, and that are not known. Those of namespaces are followed from then on. */
-function missingOf(pools: readonly Pool[], facts: PodFacts, { blockFollower }: Known): string | undefined {
+function missingOf(
+  pools: readonly Pool[],
+  facts: PodFacts,
+  blockFollower: BlockFollower,
+): string | undefined {
   const asks = (selector: "namespaceSelector" | "podSelector" | "nodeSelector") =>
     pools.some(({ spec }) => spec[selector] !== undefined);
   if (facts.namespaceLabels === undefined && asks("namespaceSelector")) {

@@ -2,22 +2,16 @@
 
 import { BerthError, isRefusal, messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { familyOf } from "../../../allocator/ip/address.ts";
-import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
 import { atLeast } from "../../cni/versions.ts";
+import { requestedMac } from "../claims/claim-result.ts";
 import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
-import { orAborted, within } from "../claims/deadline.ts";
-import { type Attachment, attachmentKey, keyOf, lookForNetns, tombstoneFor } from "../journal/attachment.ts";
+import { orAborted } from "../claims/deadline.ts";
+import { type Attachment, attachmentKey, keyOf, tombstoneFor } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError, commitAttachment } from "./commit.ts";
-import { requestedMac } from "./reserved-mac.ts";
-import { findTaken } from "./taken-on-node.ts";
-import { judgeTakeover } from "./takeover.ts";
-import { unknownSandbox } from "./unknown-sandbox.ts";
-
-/** How long a new sandbox waits for the DEL of the one that has its claim. */
-const TAKEOVER_MS = 5_000;
+import { busy, findTaken, supersedeOthers } from "./takeover.ts";
 
 /** `etcd`: which of several has the claim; absent where claims are otherwise. */
 type PodAddRequest = AddRequest & { readonly pod: PodRef; readonly etcd?: string };
@@ -29,7 +23,7 @@ export async function assignFromClaim(
   signal: AbortSignal,
 ): Promise<Attachment | CniError | undefined> {
   const taking = takingOf(addRequest, services, signal);
-  const found = await findFor(taking);
+  const found = await findClaim(taking);
   if (found === undefined) return cancelledError(addRequest);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;
@@ -38,15 +32,7 @@ export async function assignFromClaim(
 }
 
 /** Which claim serves the pod; undefined when the signal aborted first: what is made after that is given back. */
-export async function findClaim(
-  addRequest: PodAddRequest,
-  services: AgentServices,
-  signal: AbortSignal,
-): Promise<ClaimMatch | NoClaim | Refusal | undefined> {
-  return await findFor(takingOf(addRequest, services, signal));
-}
-
-async function findFor({
+export async function findClaim({
   addRequest,
   services,
   request,
@@ -85,7 +71,7 @@ async function assignTo(
   taking: Taking,
 ): Promise<Attachment | CniError | Refusal | undefined> {
   const { addRequest, services, signal } = taking;
-  const superseded = await supersedeOthers(found, taking);
+  const superseded = await supersedeOthers(found, addRequest, services, signal);
   if (isRefusal(superseded) || signal.aborted) {
     await giveBack({ claim: madeIn(found) }, addRequest, services);
     return isRefusal(superseded) ? superseded : cancelledError(addRequest);
@@ -141,7 +127,7 @@ interface Taking {
   readonly signal: AbortSignal;
 }
 
-function takingOf(addRequest: PodAddRequest, services: AgentServices, signal: AbortSignal): Taking {
+export function takingOf(addRequest: PodAddRequest, services: AgentServices, signal: AbortSignal): Taking {
   return { addRequest, services, request: requestOf(addRequest, services), signal };
 }
 
@@ -182,69 +168,6 @@ function beyondVersion(
   if (atLeast(version, "0.3.0") || families.size === addresses.length) return undefined;
   const words = `claim ${claim} has several addresses of one family for ${name}, which a result of cniVersion ${version} cannot say; write 0.3.0 or a newer one into the network's configuration`;
   return refuse("REQUEST_INVALID", words, { claim });
-}
-
-/** Other attachments that the claim is to be taken from, once there is nothing that speaks against it. */
-async function supersedeOthers(
-  { claim, interfaces }: ClaimMatch,
-  { addRequest, services, signal }: Taking,
-): Promise<readonly Attachment[] | Refusal> {
-  const { attachments } = services;
-  const superseded: Attachment[] = [];
-  const unknown = await unknownSandbox(claim, services, (sandbox) => isAnothers(sandbox, addRequest));
-  if (unknown !== undefined) return stillUsed(claim, unknown);
-  for (const other of attachments.ofClaim(claim)) {
-    const verdict = judgeTakeover(other, addRequest, await mayBeUp(other, services), interfaces);
-    if (verdict === "beside") continue;
-    if (verdict === "refuse") {
-      return busy(
-        claim,
-        `it serves ${other.interface} of this container, and names no address for another interface of it`,
-      );
-    }
-    if (verdict === "late") return busy(claim, `a newer sandbox of the pod, ${other.containerID}, has it`);
-    if (verdict === "wait") await waitForDetachment(other, services, signal);
-    const current = attachments.get(other);
-    if (current?.state !== "attached") continue;
-    if (verdict === "wait") {
-      return stillUsed(claim, other);
-    }
-    superseded.push(current);
-  }
-  return superseded;
-}
-
-async function waitForDetachment(
-  other: Attachment,
-  services: AgentServices,
-  signal: AbortSignal,
-): Promise<void> {
-  const limit = { ms: TAKEOVER_MS, clock: services.clock, signals: [signal] };
-  await within(limit, (either) => services.attachments.untilDetached(other, either));
-}
-
-/** A sandbox that cannot be checked counts as up: two sandboxes with one address are worse than one that waits. */
-async function mayBeUp(other: Attachment, { host }: AgentServices): Promise<boolean> {
-  return other.netnsSeen === false || (await lookForNetns(other, host)) !== "gone";
-}
-
-/** Of the same pod, the kubelet has stopped it before it asks again. */
-function isAnothers(
-  { containerID, podUID }: ClaimAttachment,
-  { pod, ...addRequest }: PodAddRequest,
-): boolean {
-  return containerID !== addRequest.containerID && (pod.uid === "" || podUID !== pod.uid);
-}
-
-function stillUsed(claim: string, { containerID }: { readonly containerID: string }): Refusal {
-  return busy(
-    claim,
-    `container ${containerID} of another pod still uses it; it is free after that one's DEL`,
-  );
-}
-
-function busy(claim: string | undefined, words: string): Refusal {
-  return refuse("CLAIM_BUSY", `claim ${claim}: ${words}`, { claim: claim ?? "" });
 }
 
 /**

@@ -6,7 +6,7 @@ import { type Attachment, keyOf } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
 import type { AddRequest } from "./add-request.ts";
 import { cancelledError } from "./commit.ts";
-import { assignFromClaim, findClaim } from "./from-claim.ts";
+import { assignFromClaim, findClaim, takingOf } from "./from-claim.ts";
 
 type Shared = Pick<AgentServices, "sharedNetworks">;
 
@@ -59,11 +59,8 @@ async function findPromised(
   services.rangeOverlaps.look(network, addRequest.ipam.rangeSets, [...services.pools()]);
   const { pod } = addRequest.args;
   if (pod === undefined) return undefined;
-  const found = await findClaim(
-    { ...addRequest, pod, ipam: { ...addRequest.ipam, pools: [] } },
-    services,
-    signal,
-  );
+  const place = { ...addRequest, pod, ipam: { ...addRequest.ipam, pools: [] } };
+  const found = await findClaim(takingOf(place, services, signal));
   if (found === undefined) return cancelledError(addRequest);
   if (isRefusal(found)) return fromRefusal(found);
   if (found.kind === "unclaimed") return undefined;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { isStoreFault } from "../../../allocator/base/errors.ts";
-import { unknownSandbox } from "../add/unknown-sandbox.ts";
+import { unknownSandbox } from "../add/takeover.ts";
 import { placeOf } from "../claims/claim-place.ts";
 import type { IsKnown, RequireOurs } from "../claims/claim-source.ts";
 import { type Attachment, attachmentKey, detached, lookForNetns } from "../journal/attachment.ts";
