@@ -5,8 +5,8 @@ import { fromNumber } from "../../allocator/ip/address.ts";
 import { readConfig } from "./config.ts";
 import { DROP_INS } from "./drop-ins.ts";
 import { isCniError } from "./errors.ts";
-import { flatFilesOf, withFlatFile } from "./flat-file.ts";
 import { ipamOf, wordsOf } from "./testing/ipam-parts.ts";
+import { flatFilesOf, withFlatFile } from "./whereabouts.ts";
 
 /** What each want may be served with: `field family: name or first-last,...`. */
 function wantsOf(ipam: object): readonly string[] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { requestedAddresses } from "./requested-ips.ts";
+import { requestedAddresses } from "./requested.ts";
 import { type Extras, ipamOf, staticOf, wordsOf } from "./testing/ipam-parts.ts";
 
 describe("a key of ipam that is nearly one of berth's", () => {

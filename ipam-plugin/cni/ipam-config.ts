@@ -8,7 +8,7 @@ import { type EtcdConfig, readEtcdConfig } from "./etcd-config.ts";
 import { ADDRESS_KEYS, IPAM_KEYS, misreadKey, RANGE_KEYS, unreadKeys } from "./ipam-keys.ts";
 import type { Fields } from "./json-fields.ts";
 import { type RangeSet, readRangeSets } from "./range-set.ts";
-import { parseHost, type Requests, readRequests } from "./requested-ips.ts";
+import { parseHost, type Requests, readRequests } from "./requested.ts";
 import type { Dns, ResultAddress, Route } from "./result.ts";
 import { atLeast, type Version } from "./versions.ts";
 

@@ -3,7 +3,7 @@ import { type Address, familyOf, lastOf, parseCidr, toNumber } from "../../alloc
 import type { CniArgs } from "./args.ts";
 import { type CniError, cniError, isCniError } from "./errors.ts";
 import { checkFamilies, type IpamConfig } from "./ipam-config.ts";
-import type { Requested } from "./requested-ips.ts";
+import type { Requested } from "./requested.ts";
 import type { ResultAddress } from "./result.ts";
 import type { Version } from "./versions.ts";
 

@@ -5,16 +5,14 @@ import type { Address } from "../../../allocator/ip/address.ts";
 import { type CniArgs, readArgs } from "../../cni/args.ts";
 import { type NetworkConfig, networkKeyOf, readVersion } from "../../cni/config.ts";
 import { type CniError, cniError, isCniError } from "../../cni/errors.ts";
-import { flatFilesOf, withFlatFile } from "../../cni/flat-file.ts";
 import { type IpamConfig, readIpam } from "../../cni/ipam-config.ts";
-import { requestedAddresses } from "../../cni/requested-ips.ts";
-import { readMac } from "../../cni/requested-mac.ts";
+import { readMac, requestedAddresses } from "../../cni/requested.ts";
 import type { Dns } from "../../cni/result.ts";
 import type { Version } from "../../cni/versions.ts";
+import { flatFilesOf, withFlatFile } from "../../cni/whereabouts.ts";
 import type { Attachment, AttachmentId } from "../journal/attachment.ts";
 import { processIn } from "../journal/host.ts";
 import type { AgentServices, CniRequest } from "../services/services.ts";
-import { parseResolvConf } from "./resolv-conf.ts";
 
 /** An ADD, read and found to make sense. */
 export interface AddRequest extends AttachmentId {
@@ -158,4 +156,24 @@ async function readDns({ resolvConf, dns }: IpamConfig, { host }: AgentServices)
   } catch (error) {
     return cniError("IO_FAILURE", `ipam.resolvConf cannot be read: ${messageOf(error)}`);
   }
+}
+
+/**
+ * The contents of a resolv.conf as host-local reads them: of `domain` the last, of everything else all of them, also
+ * what resolv.conf(5) would ignore.
+ */
+export function parseResolvConf(text: string): Dns {
+  const lines = text.split("\n").map((line) => line.trim().split(/\s+/));
+  const valuesOf = (keyword: string) =>
+    lines.filter(([key]) => key === keyword).map(([, ...values]) => values);
+  const nameservers = valuesOf("nameserver").flatMap(([first]) => first ?? []);
+  const domain = valuesOf("domain").findLast(([first]) => first !== undefined)?.[0];
+  const search = valuesOf("search").flat();
+  const options = valuesOf("options").flat();
+  return {
+    ...(nameservers.length === 0 ? {} : { nameservers }),
+    ...(domain === undefined ? {} : { domain }),
+    ...(search.length === 0 ? {} : { search }),
+    ...(options.length === 0 ? {} : { options }),
+  };
 }

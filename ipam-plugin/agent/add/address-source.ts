@@ -7,6 +7,7 @@ import { type CniError, cniError, fromRefusal, isCniError } from "../../cni/erro
 import { staticAddresses } from "../../cni/static.ts";
 import { macOfPool, requestedMac } from "../claims/claim-result.ts";
 import { within } from "../claims/deadline.ts";
+import { withLeases } from "../journal/address-set.ts";
 import type { Attachment, Source } from "../journal/attachment.ts";
 import type { AttachmentCache } from "../journal/attachment-cache.ts";
 import type { AgentServices } from "../services/services.ts";
@@ -19,7 +20,6 @@ import { assignFromBlocks } from "./from-blocks.ts";
 import { assignFromClaim } from "./from-claim.ts";
 import { pickAddresses } from "./from-ranges.ts";
 import { assignFromShared, isShared } from "./from-shared.ts";
-import { withLeases } from "./leased-space.ts";
 import { requestedOfPool, staticOfPool, withoutPools, withPoolWords } from "./pool-addresses.ts";
 
 const WITHOUT_CLAIM: ReadonlySet<Source> = new Set(["block", "ranges", "static"]);

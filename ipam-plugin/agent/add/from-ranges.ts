@@ -5,8 +5,8 @@ import { type Address, fromNumber, lastOf, toNumber } from "../../../allocator/i
 import { contains, type Interval, intersection } from "../../../allocator/ip/ip-range.ts";
 import { formatSet, type RangeSet, type Subnet, subnetOf } from "../../cni/range-set.ts";
 import type { ResultAddress } from "../../cni/result.ts";
+import type { TakenAddresses } from "../journal/address-set.ts";
 import { nameOf } from "../journal/attachment.ts";
-import type { TakenAddresses } from "./leased-space.ts";
 
 /** What an ADD would take: one address of each range set, in their order. */
 interface RangeResult {

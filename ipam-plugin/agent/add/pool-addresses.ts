@@ -7,9 +7,9 @@ import { contains } from "../../../allocator/ip/ip-range.ts";
 import { classify, type Pool } from "../../../allocator/pool/pool.ts";
 import { servesNetwork } from "../../../allocator/pool/pool-networks.ts";
 import type { RangeSet } from "../../cni/range-set.ts";
+import type { TakenAddresses } from "../journal/address-set.ts";
 import type { PoolPart } from "../services/range-overlaps.ts";
 import { pickAddresses } from "./from-ranges.ts";
-import type { TakenAddresses } from "./leased-space.ts";
 
 /** The same, with the pools' addresses passed over. */
 export function withoutPools(space: TakenAddresses, parts: readonly PoolPart[]): TakenAddresses {

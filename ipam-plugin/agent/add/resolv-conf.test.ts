@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseResolvConf } from "./resolv-conf.ts";
+import { parseResolvConf } from "./add-request.ts";
 
 describe("resolv.conf", () => {
   it("has nameservers, search, options and the last domain", () => {

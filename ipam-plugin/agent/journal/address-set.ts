@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Address, type Family, familyOf, toNumber } from "../../../allocator/ip/address.ts";
+import { type Address, type Family, familyOf, fromNumber, toNumber } from "../../../allocator/ip/address.ts";
 import { IntervalSet } from "../../../allocator/ip/interval-set.ts";
 
 /** Told of addresses that sandboxes of any network begin to have, and have no more. */
@@ -66,4 +66,23 @@ export class AddressSet {
   held(): readonly Address[] {
     return [...this.#holders.keys()];
   }
+}
+
+/** What choosing an address has to know of those that are taken. */
+export type TakenAddresses = Pick<AddressSet, "holderOf" | "nextFree" | "position">;
+
+/** The node's own addresses, and those that host-local gave to containers that may be up. */
+export function withLeases(space: AddressSet, leases: ReadonlyMap<Address, string>): TakenAddresses {
+  if (leases.size === 0) return space;
+  return {
+    holderOf: (address) => space.holderOf(address) ?? leases.get(address),
+    position: (rangeSet) => space.position(rangeSet),
+    nextFree(family: Family, from: bigint, last: bigint) {
+      let free = space.nextFree(family, from, last);
+      while (free !== undefined && leases.has(fromNumber(free, family))) {
+        free = free < last ? space.nextFree(family, free + 1n, last) : undefined;
+      }
+      return free;
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { parseAddress } from "../../../allocator/ip/address.ts";
 import type { ClaimAttachment } from "../../../allocator/model/claim.ts";
 import { type Database, openDatabase } from "../../../allocator/store/sqlite/database.ts";
 import { ManualClock } from "../../../system/testing/manual-clock.ts";
-import { parseHost } from "../../cni/requested-ips.ts";
+import { parseHost } from "../../cni/requested.ts";
 import type {
   AttachRequest,
   ClaimMatch,

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { toNumber } from "../../../allocator/ip/address.ts";
-import { AddressSet } from "../journal/address-set.ts";
 import { address } from "../testing/node-bench.ts";
-import { withLeases } from "./leased-space.ts";
+import { AddressSet, withLeases } from "./address-set.ts";
 
 describe("addresses that host-local gave away", () => {
   const at = (host: number) => address(`10.1.2.${host}`);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isCniError } from "./errors.ts";
 import { Fields } from "./json-fields.ts";
-import { readMac } from "./requested-mac.ts";
+import { readMac } from "./requested.ts";
 import { argsOf } from "./testing/ipam-parts.ts";
 
 function macOf(conf: object, args = ""): string | undefined {
