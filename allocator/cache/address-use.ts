@@ -7,7 +7,7 @@ import { classify, intervalsOf, type Pool, rangeOf, unavailableByDefault } from 
 import type { Stored } from "../store/store.ts";
 import { type BlockIndex, type Owned, ownedIn, shared } from "./block-index.ts";
 import { KeptRecords } from "./kept-records.ts";
-import { ReservationPacking } from "./packed-reservation.ts";
+import { ReservationPacking } from "./packed-records.ts";
 import type { PoolIndex } from "./pool-index.ts";
 
 /** So many addresses, by family. */

@@ -3,7 +3,7 @@ import type { Claim, ClaimPhase } from "../model/claim.ts";
 import { phaseOf } from "../model/phase.ts";
 import type { Stored } from "../store/store.ts";
 import { KeptRecords } from "./kept-records.ts";
-import { ClaimPacking } from "./packed-claim.ts";
+import { ClaimPacking } from "./packed-records.ts";
 
 type Seen = Stored<"claim">;
 

@@ -14,8 +14,7 @@ import {
 import type { Claim } from "../model/claim.ts";
 import type { Stored } from "../store/store.ts";
 import { KeptRecords } from "./kept-records.ts";
-import { ClaimPacking } from "./packed-claim.ts";
-import { ReservationPacking } from "./packed-reservation.ts";
+import { ClaimPacking, ReservationPacking } from "./packed-records.ts";
 
 /** Texts that Kubernetes would refuse too: other stores have no schema. */
 const text = fc.oneof(fc.constantFrom("", "a", "a\nb", "\t", ",", "ü"), fc.string());

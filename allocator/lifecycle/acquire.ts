@@ -13,8 +13,14 @@ import { addressInBlock, addressTaken } from "../planning/refusal-messages.ts";
 import type { Store, Stored } from "../store/store.ts";
 import type { Contended } from "./allocation-request.ts";
 import { blockAgainst } from "./block-conflict.ts";
-import { isBrokenOff } from "./orphan-age.ts";
-import { cooldown, cooldownOrphan, deleteOrphan, ensureUnmarked, handOverOrphan } from "./orphan-mark.ts";
+import {
+  cooldown,
+  cooldownOrphan,
+  deleteOrphan,
+  ensureUnmarked,
+  handOverOrphan,
+  isBrokenOff,
+} from "./orphan-mark.ts";
 import { inOneOrder, spreadOut } from "./spread-candidates.ts";
 
 /** For which claim reservations are taken, and how each is taken. */

@@ -18,7 +18,7 @@ import { decide, type Mode } from "./claim-decision.ts";
 import { heldAddresses, reserveBeside, wait, waitsLong } from "./keep-addresses.ts";
 import { keepForPod, keepFromUndo } from "./keep-from-undo.ts";
 import { aloneNearLimit } from "./namespace-limit.ts";
-import { meetings } from "./orphan-age.ts";
+import { meetings } from "./orphan-mark.ts";
 import { hasToCool, release, startCooldownIfDropped } from "./release.ts";
 import { isRetainedBeyondHold } from "./retention-limits.ts";
 import { takeAddresses, type Wanted } from "./take-addresses.ts";

@@ -2,7 +2,6 @@
 import type { BlockStatus } from "../../allocator/model/block.ts";
 import type { ClaimStatus } from "../../allocator/model/claim.ts";
 import { keyOf } from "../../allocator/store/codec.ts";
-import { asCreated, withStatusOf } from "../../allocator/store/status.ts";
 import type {
   CreateResult,
   Kind,
@@ -11,6 +10,7 @@ import type {
   ReplaceResult,
   Stored,
 } from "../../allocator/store/store.ts";
+import { asCreated, withStatusOf } from "../../allocator/store/writes.ts";
 
 /** One write that happened: `after` is undefined for a removal, `before` for a creation. */
 export interface Written {

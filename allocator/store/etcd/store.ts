@@ -6,8 +6,6 @@ import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import type { Reservation } from "../../model/reservation.ts";
 import { keyOf } from "../codec.ts";
-import { mustBeOpen } from "../must-be-open.ts";
-import { asCreated, withStatusOf } from "../status.ts";
 import type {
   Change,
   ClaimCreated,
@@ -19,6 +17,7 @@ import type {
   Store,
   Stored,
 } from "../store.ts";
+import { asCreated, mustBeOpen, withStatusOf } from "../writes.ts";
 import type { EtcdClient } from "./client.ts";
 import { createTogether } from "./create-together.ts";
 import { etcdKey, headOf, PREFIX, rangeOf, readable, recordKey, storedOf, textOf } from "./entry.ts";

@@ -10,7 +10,6 @@ import type { Clock, Logger, Metrics, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { keyOf } from "../codec.ts";
-import { mustBeOpen } from "../must-be-open.ts";
 import { MAX_ATTEMPTS } from "../retry-on-conflict.ts";
 import type {
   Change,
@@ -22,6 +21,7 @@ import type {
   Store,
   Stored,
 } from "../store.ts";
+import { mustBeOpen } from "../writes.ts";
 import {
   blockStatusPatch,
   finalizersFor,

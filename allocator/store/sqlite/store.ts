@@ -6,8 +6,6 @@ import type { Clock, Logger, Random } from "../../base/ports.ts";
 import type { BlockStatus } from "../../model/block.ts";
 import type { Claim, ClaimStatus } from "../../model/claim.ts";
 import { encodeRecord, keyOf } from "../codec.ts";
-import { mustBeOpen } from "../must-be-open.ts";
-import { asCreated, withStatusOf } from "../status.ts";
 import type {
   Change,
   CreateResult,
@@ -18,6 +16,7 @@ import type {
   Store,
   Stored,
 } from "../store.ts";
+import { asCreated, mustBeOpen, withStatusOf } from "../writes.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import type { Database } from "./database.ts";
 import { CHUNK, drop, LOG_START, put, readOne, readPage, STEPS, storedOf, type Written } from "./rows.ts";

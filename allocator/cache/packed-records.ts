@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Claims and reservations as they are kept in memory (ADR 0043): what many have in common once, and what is a record's own as one text.
+
 import type { Address } from "../ip/address.ts";
 import {
   type Binding,
@@ -9,16 +11,36 @@ import {
   claimKey,
   type Identity,
 } from "../model/claim.ts";
+import type { Reservation } from "../model/reservation.ts";
 import type { Stored } from "../store/store.ts";
-import { Interned } from "./interned.ts";
 import type { Packing } from "./kept-records.ts";
 import { secondsOf, ValueReader, ValueWriter } from "./own-values.ts";
+
+/** So many are remembered. Then it begins anew: those that are in use stay as they are. */
+const REMEMBERED = 20_000;
+/** What has more characters is hardly anybody else's too, and would stay in memory when its record is gone. */
+const LONGEST = 500;
+
+/** Equal parts of many records, each kept once. */
+class Interned<T extends object | string> {
+  readonly #parts = new Map<string, T>(); // what it is in words -> the one that is kept of it
+
+  /** The one that was given first with these words, which say all that is in it. */
+  one(words: string, part: T): T {
+    const kept = this.#parts.get(words);
+    if (kept !== undefined) return kept;
+    if (words.length > LONGEST) return part;
+    if (this.#parts.size >= REMEMBERED) this.#parts.clear();
+    this.#parts.set(words, part);
+    return part;
+  }
+}
 
 type Own = "namespace" | "name" | "addresses" | "nonce" | "admittedAt";
 type Parts = "identity" | "request" | "status" | "binding" | "retained";
 
 /** What claims have in common with those of other workloads. */
-interface Form {
+interface ClaimForm {
   readonly beside: Omit<Stored<"claim">, "key" | "record" | "uid" | "revision" | "createdAt">;
   readonly rest: Omit<Claim, Own | Parts>;
   readonly identity: Pick<Identity, "apiVersion" | "kind" | "slot">;
@@ -32,7 +54,7 @@ interface Form {
 }
 
 interface PackedClaim {
-  readonly form: Form;
+  readonly form: ClaimForm;
   /** Name and UID of its identity, which the claims of a StatefulSet share. */
   readonly whose: string;
   /** Of `createdAt`. */
@@ -44,7 +66,7 @@ const BETWEEN = ",";
 
 /** A claim in memory, of which namespace and name are the key. */
 export class ClaimPacking implements Packing<"claim", PackedClaim> {
-  readonly #forms = new Interned<Form>();
+  readonly #forms = new Interned<ClaimForm>();
   readonly #owners = new Interned<string>();
 
   pack(stored: Stored<"claim">): PackedClaim | undefined {
@@ -80,7 +102,7 @@ export class ClaimPacking implements Packing<"claim", PackedClaim> {
   }
 }
 
-function formOf(stored: Stored<"claim">): Form {
+function formOf(stored: Stored<"claim">): ClaimForm {
   const { key: _, uid: __, revision: ___, createdAt: ____, record, ...beside } = stored;
   const { namespace: _1, name: _2, nonce: _3, admittedAt: _4, addresses, ...more } = record;
   const { identity, request, retained, binding, status, ...rest } = more;
@@ -116,7 +138,7 @@ function recordOf(key: string, { form, whose }: PackedClaim, values: ValueReader
   return { ...claim, ...kept, ...bound, status: { ...status, attachment } };
 }
 
-function identityOf({ identity }: Form, whose: string, ordinal: number | undefined): Identity {
+function identityOf({ identity }: ClaimForm, whose: string, ordinal: number | undefined): Identity {
   const values = new ValueReader(whose);
   const [name, uid] = [values.text(), values.textIfAny()];
   if (uid === undefined)
@@ -151,4 +173,51 @@ function readAttachment(
     ...(netns === undefined ? {} : { netns }),
     ...(bootID === undefined ? {} : { bootID }),
   };
+}
+
+/** What reservations have in common. */
+interface ReservationForm {
+  readonly beside: Omit<Stored<"reservation">, "key" | "record" | "uid" | "revision" | "createdAt">;
+  readonly rest: Pick<Reservation, "pool" | "marked" | "cooldownMs">;
+  readonly namespace: string;
+  readonly isCooling: boolean;
+}
+
+interface PackedReservation {
+  readonly form: ReservationForm;
+  /** Of `createdAt`. */
+  readonly seconds: number;
+  readonly own: string;
+}
+
+/** A reservation in memory, of which the address is the key. */
+export class ReservationPacking implements Packing<"reservation", PackedReservation> {
+  readonly #forms = new Interned<ReservationForm>();
+
+  pack(stored: Stored<"reservation">): PackedReservation | undefined {
+    const { key, uid, revision, createdAt, record, ...beside } = stored;
+    const { address, claim, nonce, releasedAt, ...rest } = record;
+    const isCooling = releasedAt !== undefined;
+    const values = new ValueWriter()
+      .text(uid)
+      .text(revision)
+      .text(claim.name)
+      .text(nonce)
+      .number(createdAt - 1000 * secondsOf(createdAt));
+    if (isCooling) values.number(releasedAt);
+    const own = values.written;
+    if (own === undefined || key !== address) return undefined;
+    const form: ReservationForm = { beside, rest, namespace: claim.namespace, isCooling };
+    return { form: this.#forms.one(JSON.stringify(form), form), seconds: secondsOf(createdAt), own };
+  }
+
+  unpack(key: string, { form, seconds, own }: PackedReservation): Stored<"reservation"> {
+    const { beside, rest, namespace, isCooling } = form;
+    const values = new ValueReader(own);
+    const [uid, revision, name, nonce] = [values.text(), values.text(), values.text(), values.text()];
+    const ms = values.number();
+    const taken: Reservation = { address: key as Address, ...rest, claim: { namespace, name }, nonce };
+    const record = isCooling ? { ...taken, releasedAt: values.number() } : taken;
+    return { key, record, uid, revision, createdAt: seconds * 1000 + ms, ...beside };
+  }
 }

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the writes of every store have in common.
+
+import { BerthError } from "../base/errors.ts";
 import type { Kind, Records } from "./store.ts";
+
+/** Throws STORE_UNAVAILABLE once the store is being closed. */
+export function mustBeOpen(closing: AbortController): void {
+  if (closing.signal.aborted) throw new BerthError("STORE_UNAVAILABLE", "the store is closed");
+}
 
 /** `next` with the status of what is there: a replace writes everything but that. */
 export function withStatusOf<K extends Kind>(there: Records[K], next: Records[K]): Records[K] {
