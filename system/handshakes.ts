@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Socket } from "node:net";
-import { CostlyPeers } from "./costly-peers.ts";
-import { Pause } from "./pause.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 /** As Go's: an API server has its own limit of 10 s for a handshake (net/http, TLSHandshakeTimeout). */
@@ -19,6 +17,12 @@ const MOST_RESTED = 256;
 const COSTLY_RESTS = 200;
 /** From one of those to the next at the least: what it costs is known when the client has sent its certificates. */
 const COSTLY_REST_MS = 1_000;
+
+/** Of the processor, of one handshake: an honest one takes a third of it, with a chain of three certificates. */
+const COSTLY_MS = 3;
+/** The last addresses of such are remembered, each for so long. */
+const MOST_COSTLY = 4_096;
+const REMEMBERED_MS = 600_000;
 
 /**
  * TLS handshakes that have not begun: one begins in a turn of the event loop, so that what came before does not wait behind a crowd
@@ -91,5 +95,52 @@ export class Handshakes {
     if (peer !== undefined) return { line: this.#line, peer };
     const last = this.#costlyRest.isOn ? undefined : this.#costlyLine.first;
     return last === undefined ? undefined : { line: this.#costlyLine, peer: last };
+  }
+}
+
+/** Addresses of which a handshake was costly. */
+class CostlyPeers {
+  /** Until when, in that order. */
+  readonly #until = new Map<string, number>();
+
+  has(peer: string): boolean {
+    return (this.#until.get(peer) ?? 0) > performance.now();
+  }
+
+  /** Whether the peer is one from now on, and was not before. */
+  judge(peer: string, handshakeMs: number): boolean {
+    if (handshakeMs < COSTLY_MS) return false;
+    const isNew = !this.has(peer);
+    this.#until.delete(peer);
+    this.#until.set(peer, performance.now() + REMEMBERED_MS);
+    const [oldest] = this.#until.keys();
+    if (this.#until.size > MOST_COSTLY && oldest !== undefined) this.#until.delete(oldest);
+    return isNew;
+  }
+}
+
+/** A time in which something is not done; a longer one replaces what is left of it. */
+class Pause {
+  readonly #onEnd: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #until = 0;
+
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd;
+  }
+
+  get isOn(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  last(ms: number): void {
+    const until = performance.now() + ms;
+    if (this.isOn && until <= this.#until) return;
+    this.#until = until;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#onEnd();
+    }, ms).unref();
   }
 }

@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../allocator/base/ports.ts";
 import { mayHaveBody } from "../../system/one-request.ts";
-import { BodyPieces } from "../review/body-pieces.ts";
+import { BodyPieces } from "../review/request-body.ts";
 
 /** How long the rest of a body is read, and how much of it, after its answer is out. */
 const LINGER_MS = 1_000;

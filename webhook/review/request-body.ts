@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Readable } from "node:stream";
-import { BodyPieces } from "./body-pieces.ts";
 import type { Busy, Place } from "./intake.ts";
 
 /**
@@ -11,6 +10,10 @@ import type { Busy, Place } from "./intake.ts";
 export const BODY_LIMIT = 8 * 1024 * 1024;
 /** A body beyond the limit is read to its end, or the client loses the answer to a reset; beyond this it is cut off. */
 const DRAIN_LIMIT = 4 * BODY_LIMIT;
+/** So many pieces of a body may be of any size: a sender that flushes as it writes has some small ones. */
+const FREE_PIECES = 256;
+/** Of all pieces of a longer one. An API server sends a body as a whole, and a proxy by KiB; each piece costs as much as some KiB do. */
+const LEAST_AVERAGE = 256;
 /** The API server writes kind, apiVersion, request and its uid first: about 150 bytes. */
 const PREFIX_BYTES = 1024;
 const UID = /"request"\s*:\s*\{\s*"uid"\s*:\s*"([^"\\]{1,128})"/;
@@ -146,4 +149,17 @@ export function giveBack({ buffer }: Buffer): void {
  */
 export function uidFromPrefix(bytes: Buffer): string {
   return UID.exec(bytes.toString("utf8", 0, PREFIX_BYTES))?.[1] ?? "";
+}
+
+/** Judges how a body comes: a chunk of one byte is six on the way, and costs as much time as one of thousands. */
+export class BodyPieces {
+  #pieces = 0;
+  #bytes = 0;
+
+  /** Whether they are so small by now that only who wants to cost time sends them. */
+  add(bytes: number): boolean {
+    this.#pieces++;
+    this.#bytes += bytes;
+    return this.#pieces > FREE_PIECES && this.#bytes < this.#pieces * LEAST_AVERAGE;
+  }
 }
