@@ -4,7 +4,6 @@
 import { isDefinite, isRefusal } from "../base/errors.ts";
 import type { Context } from "../cache/context.ts";
 import type { Address } from "../ip/address.ts";
-import type { Claim } from "../model/claim.ts";
 import { placesIn } from "../planning/interface-plan.ts";
 import type { FamilyPlan, Plan } from "../planning/plan.ts";
 import type { Stored } from "../store/store.ts";
@@ -21,7 +20,7 @@ import {
 import type { AllocationRequest, Attempt, Seen } from "./allocation-request.ts";
 import { heldAddresses } from "./keep-addresses.ts";
 import { quotaExceededNow, takenBack } from "./namespace-limit.ts";
-import { type Together, takeTogether } from "./take-together.ts";
+import { type Taking, takeTogether } from "./take-together.ts";
 import { claimOf, refusedBefore, refusedBy, undo, writeClaim } from "./write-claim.ts";
 
 /** What is asked for, and by what. */
@@ -49,29 +48,19 @@ export async function takeAddresses(
     const given = { addresses: [...plan.keep, ...got], places: placesIn(plan, got) };
     return claimOf(allocation, before, { ...given, nonce, now: context.clock.now(), seen });
   };
-  const together: Together =
-    known === undefined
-      ? await takeTogether(context, allocation, plan, { nonce, claimWith })
-      : { kind: "single", familyPlans: plan.familyPlans };
+  const taking: Taking = { allocation, known, nonce, claimWith };
+  const together = await takeTogether(context, taking, plan);
   if (together.kind === "created")
     return await withinQuota(context, together.claim, together.took, undefined);
   if (together.kind === "again") return together;
-  return await takeSingly(context, together.familyPlans, { allocation, known, nonce, claimWith });
-}
-
-/** What is to be taken: for which claim, as it is known, and the claim that is written with the addresses. */
-interface Taking {
-  readonly allocation: AllocationRequest;
-  readonly known: Stored<"claim"> | undefined;
-  readonly nonce: string;
-  readonly claimWith: (got: readonly Address[]) => Claim;
+  return await takeSingly(context, taking, together.familyPlans);
 }
 
 /** Reservations first, then the claim, then the reservations are looked at once more; an attempt that breaks off is undone. */
 async function takeSingly(
   context: Context,
-  familyPlans: readonly FamilyPlan[],
   { allocation: { key: claim, constraints }, known, nonce, claimWith }: Taking,
+  familyPlans: readonly FamilyPlan[],
 ): Promise<Attempt> {
   const since = context.clock.monotonic();
   const took = await acquireAll(

@@ -12,7 +12,15 @@ import { around } from "./block-conflict.ts";
 /** Others take addresses as well, of which the view has not heard yet. */
 const TRIES = 8;
 
-export type Together =
+/** What is to be taken: for which claim, as it is known, and the claim that is written with the addresses. */
+export interface Taking {
+  readonly allocation: AllocationRequest;
+  readonly known: Stored<"claim"> | undefined;
+  readonly nonce: string;
+  readonly claimWith: (got: Claim["addresses"]) => Claim;
+}
+
+type Together =
   | { readonly kind: "created"; readonly claim: Stored<"claim">; readonly took: readonly Acquired[] }
   /** Nothing was written: the claim is there. */
   | { readonly kind: "again" }
@@ -22,13 +30,12 @@ export type Together =
 /** Nobody sees a reservation without its claim, so there is nothing to read back. Throws what the store throws. */
 export async function takeTogether(
   context: Context,
-  { key, constraints, sandbox }: AllocationRequest,
+  { allocation: { key, constraints, sandbox }, known, nonce, claimWith }: Taking,
   { keep, familyPlans }: Plan,
-  to: { readonly nonce: string; readonly claimWith: (got: Claim["addresses"]) => Claim },
 ): Promise<Together> {
   const { store } = context;
-  if (store.createClaim === undefined || constraints.takesOver !== undefined || keep.length > 0)
-    return { kind: "single", familyPlans };
+  const isNew = known === undefined && constraints.takesOver === undefined && keep.length === 0;
+  if (store.createClaim === undefined || !isNew) return { kind: "single", familyPlans };
   const picks = familyPlans.map((familyPlan) => new Picks(familyPlan));
   const single = () => ({ kind: "single", familyPlans: picks.map((pick) => pick.again()) }) as const;
   for (let attempt = 0; attempt < TRIES; attempt++) {
@@ -36,8 +43,8 @@ export async function takeTogether(
     if (chosen.length < picks.length) return single();
     if (chosen.some(({ address }) => isUnclear(context, address))) return single();
     const addresses = chosen.map(({ address }) => address);
-    const claim = { ...to.claimWith(addresses), ...(sandbox && statusOf(sandbox)) };
-    const wanted = chosen.map(({ address, pool }) => ({ address, pool, claim: key, nonce: to.nonce }));
+    const claim = { ...claimWith(addresses), ...(sandbox && statusOf(sandbox)) };
+    const wanted = chosen.map(({ address, pool }) => ({ address, pool, claim: key, nonce }));
     const answer = await store.createClaim(claim, wanted);
     if (answer.kind === "created") {
       const took = answer.reservations.map((stored) => ({ kind: "took", stored }) as const);

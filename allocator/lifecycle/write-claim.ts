@@ -9,17 +9,17 @@ import { type Interfaces, isSameInterfaces } from "../model/interfaces.ts";
 import type { Stored } from "../store/store.ts";
 import type { AllocationRequest, Seen } from "./allocation-request.ts";
 
-/** What a claim is to have. */
-interface Given {
-  readonly addresses: readonly Address[];
-  /** Of each; absent: the request names none. */
-  readonly places?: Interfaces | undefined;
-}
-
 export function claimOf(
   allocation: AllocationRequest,
   known: Claim | undefined,
-  to: Given & { nonce: string; now: number; seen: Seen },
+  to: {
+    readonly addresses: readonly Address[];
+    /** Of each; absent: the request names none. */
+    readonly places?: Interfaces | undefined;
+    readonly nonce: string;
+    readonly now: number;
+    readonly seen: Seen;
+  },
 ): Claim {
   const said = {
     identity: allocation.identity,

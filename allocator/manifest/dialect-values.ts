@@ -10,8 +10,7 @@ import { FIRST_INTERFACE, isInterfaceName } from "../model/interfaces.ts";
 import { bad, MAX_ENTRIES, namesIn, parsedJson, quote, readEntry, repeated } from "./annotation-values.ts";
 import { asGoReads } from "./fields.ts";
 import { MAX_INTERFACES } from "./interface-values.ts";
-import { namedPools } from "./pool-names.ts";
-import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
+import { familyOfPart, namedPools, partsOfFamily } from "./pool-names.ts";
 
 /** How a value is read; the pod's other annotations say more about it, and its namespace, where that is known. */
 export type DialectReader = (

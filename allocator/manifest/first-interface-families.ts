@@ -12,7 +12,7 @@ import {
   saidOf,
 } from "../model/interfaces.ts";
 import { bad } from "./annotation-values.ts";
-import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
+import { familyOfPart, partsOfFamily } from "./pool-names.ts";
 
 /** What a pod with several interfaces asks for. */
 interface InterfaceRequest {

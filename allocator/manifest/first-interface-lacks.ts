@@ -7,7 +7,7 @@ import type { Request } from "../model/address-request.ts";
 import { FIRST_INTERFACE, saidOf } from "../model/interfaces.ts";
 import { bad } from "./annotation-values.ts";
 import { type AnnotationFormat, mergeFormats } from "./merged-request.ts";
-import { familyOfPart } from "./pool-parts.ts";
+import { familyOfPart } from "./pool-names.ts";
 
 /**
  * Of a pod with several interfaces such families are in the names of its first one's pools by now (`withFirstOfFamilies`): one of which no pool

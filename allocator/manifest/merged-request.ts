@@ -17,7 +17,7 @@ import type { DialectReader } from "./dialect-values.ts";
 import { hasFurtherInterfaces, withFirstOfFamilies } from "./first-interface-families.ts";
 import { type SaidAddresses, unitedAddresses, unitedPools } from "./interface-union.ts";
 import { tooManyIn, twiceIn } from "./interface-values.ts";
-import { familyOfPart } from "./pool-parts.ts";
+import { familyOfPart } from "./pool-names.ts";
 
 /** One annotation that another system, or Berth, understands. */
 export interface AnnotationFormat {

@@ -19,7 +19,7 @@ import {
 } from "./dialect-values.ts";
 import { readMacOn } from "./mac-words.ts";
 import { NETWORKS, type NetworkAttachment, networkAttachments } from "./network-attachments.ts";
-import { familyOfPart, partsOfFamily } from "./pool-parts.ts";
+import { familyOfPart, partsOfFamily } from "./pool-names.ts";
 
 const DOMAIN = ".kubernetes.io/";
 const LONGEST = 60;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of pools, as other systems' annotations have them.
+// Names of pools, as annotations have them.
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
-import { parseCidr } from "../ip/address.ts";
+import { type Family, parseCidr } from "../ip/address.ts";
 import { type WrittenAddress, writtenAddress } from "../ip/written-address.ts";
 import type { Request } from "../model/address-request.ts";
 import { bad, quote, readPools } from "./annotation-values.ts";
@@ -41,4 +41,15 @@ function notAName(key: string, text: string, { is, asIps }: WrittenAddress): str
 function caseOf(name: string): string {
   if (name.includes("*")) return "; wildcards are not served: write the names, in the order of preference";
   return POOL_NAME.test(name.toLowerCase()) ? `; write ${quote(name.toLowerCase())}` : "";
+}
+
+/** `db/IPv4` or a CIDR; undefined: the name of a whole pool. */
+export function familyOfPart(name: string): Family | undefined {
+  if (name.endsWith("/IPv4")) return "IPv4";
+  return name.endsWith("/IPv6") ? "IPv6" : parseCidr(name)?.family;
+}
+
+/** Of each pool the addresses of that family alone. */
+export function partsOfFamily(names: readonly string[], family: Family): readonly string[] {
+  return names.map((name) => (familyOfPart(name) === undefined ? `${name}/${family}` : name));
 }
