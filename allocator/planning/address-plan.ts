@@ -13,19 +13,13 @@ import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { routedApart, withCommonNodes } from "./common-nodes.ts";
 import { ineligibility, poolDisabled, quotaExceeded, withholdsAddress } from "./eligibility.ts";
 import { poolsBehind, withFallback } from "./fallback-plan.ts";
-import {
-  isByInterface,
-  networksOn,
-  planInterfaces,
-  type WantedAny,
-  withInterfaces,
-} from "./interface-plan.ts";
+import { isByInterface, networksOn, planInterfaces, withInterfaces } from "./interface-plan.ts";
 import { familiesUnsaid, notNamed } from "./named-addresses.ts";
 import { nodeFits, onOtherNodes } from "./node-fit.ts";
 import { occupied } from "./occupied.ts";
 import { addressOutside } from "./outside-pools.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Plan } from "./plan.ts";
-import { familiesFor, isIn, type Source, sourcesFor } from "./pool-sources.ts";
+import { familiesFor, isIn, type Source, sourcesFor, type WantedAny } from "./pool-sources.ts";
 import { addressInBlock, addressTaken, entryRefusal, noFamily, poolExhausted } from "./refusal-messages.ts";
 
 /** Whether a claim with these addresses has exactly what the plan comes to. */
@@ -183,7 +177,7 @@ function planAny(view: RecordReader, constraints: AddressConstraints): Plan | Re
   const wanted = wantedOf(view, constraints);
   if (isRefusal(wanted)) return wanted;
   const { families, keep } = wanted;
-  const sources = withCommonNodes(view, constraints, wanted.sources, wanted);
+  const sources = withCommonNodes(view, constraints, wanted);
   if (isRefusal(sources)) return sources;
   const drops = (constraints.ownAddresses ?? []).filter((address) => !keep.includes(address));
   const familyPlans: FamilyPlan[] = [];

@@ -10,13 +10,7 @@ import { familiesOf, intervalsOf, type Pool } from "../pool/pool.ts";
 import { quotaExceeded } from "./eligibility.ts";
 import { haveCommonNodes, withoutCommonNodes } from "./node-fit.ts";
 import type { AddressConstraints } from "./plan.ts";
-import type { Source } from "./pool-sources.ts";
-
-interface Wanted {
-  readonly families: readonly Family[];
-  /** What the claim has and keeps. */
-  readonly keep: readonly Address[];
-}
+import type { Source, WantedAny } from "./pool-sources.ts";
 
 /**
  * The sources of which any address of one family goes with any of the other: those that go with the first of all, unless they are
@@ -25,8 +19,7 @@ interface Wanted {
 export function withCommonNodes(
   view: RecordReader,
   constraints: AddressConstraints,
-  sources: readonly Source[],
-  { families, keep }: Wanted,
+  { sources, families, keep }: WantedAny,
 ): readonly Source[] | Refusal {
   if (families.length < 2 || sources.filter(hasNodes).length < 2) return sources;
   const kept = keep.flatMap((address) => view.poolOf(address) ?? []);

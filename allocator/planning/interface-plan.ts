@@ -3,20 +3,13 @@
 
 import { isRefusal, type Refusal } from "../base/errors.ts";
 import { poolsContaining, type RecordReader } from "../cache/reader.ts";
-import type { Address, Family } from "../ip/address.ts";
+import type { Address } from "../ip/address.ts";
 import { linkedTo } from "../model/interface-macs.ts";
 import { FIRST_INTERFACE, type Interfaces, interfacesOf, namesOf, saidOf } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
 import { type Need, poolsForAll } from "./common-nodes.ts";
 import type { AddressConstraints, Candidate, FamilyPlan, Networks, Plan } from "./plan.ts";
-import type { Source } from "./pool-sources.ts";
-
-/** What is asked for by no name: of which pools, of which families, and what of that is there already. */
-export interface WantedAny {
-  readonly sources: readonly Source[];
-  readonly families: readonly Family[];
-  readonly keep: readonly Address[];
-}
+import type { WantedAny } from "./pool-sources.ts";
 
 /** How one interface is planned. */
 interface Planner {

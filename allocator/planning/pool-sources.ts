@@ -20,6 +20,13 @@ export interface Source {
   readonly part: AddressSpace;
 }
 
+/** What is asked for by no name: of which pools, of which families, and what of that is there already. */
+export interface WantedAny {
+  readonly sources: readonly Source[];
+  readonly families: readonly Family[];
+  readonly keep: readonly Address[];
+}
+
 /**
  * Named pools in the order of their naming, else every open pool by priority. Those that the pod could not use, because it may
  * run on none of their nodes, are passed over; those that have no node for it now come last.
