@@ -13,19 +13,19 @@ export interface Identity {
   readonly slot?: number;
 }
 
-/** What the identity asked for, as it was understood when the claim was made. */
+/** What is asked for one claim; in a claim, as it was understood when that was made. */
 export interface ClaimRequest {
   /** Exactly these, one of each family at most, or those of each interface. */
   readonly addresses?: readonly Address[];
-  /** With `addresses`: the interface of each. Without `interfaces` of the claim it holds for what the claim has as well: the two are written together. */
+  /** With addresses: the interface of each; absent: none was named. In a claim without `interfaces` it is of what the claim has as well: the two are written together. */
   readonly interfaces?: Interfaces;
-  /** Any address of these pools, in this order of preference. */
+  /** Any address of these pools, in this order of preference: names, `name/IPv4` for the addresses of one family, or CIDRs of their ranges. */
   readonly pools?: readonly string[];
-  /** The same for each interface; of one without pools, any of its network. Beside addresses of it, these must be of them. */
+  /** In place of `pools`, the same for each interface; of one without pools, any of its network. Beside addresses of it, these must be of them. */
   readonly interfacePools?: InterfacePools;
   /** Absent: one of each family that the pool has. */
   readonly families?: readonly Family[];
-  /** With `addresses`: any other of the pools will do where another has one of them. */
+  /** With addresses: any other of the pools will do where another has one of them. Absent: a refusal. */
   readonly fallback?: "any";
 }
 
