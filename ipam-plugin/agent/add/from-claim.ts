@@ -2,10 +2,18 @@
 
 import { BerthError, isRefusal, messageOf, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import { familyOf } from "../../../allocator/ip/address.ts";
+import { addressOfMac } from "../../../allocator/ip/mac.ts";
+import { classify, type Pool } from "../../../allocator/pool/pool.ts";
 import { type CniError, fromRefusal } from "../../cni/errors.ts";
 import { atLeast } from "../../cni/versions.ts";
-import { requestedMac } from "../claims/claim-result.ts";
-import type { AttachRequest, ClaimMatch, ClaimResult, NoClaim, PodRef } from "../claims/claim-source.ts";
+import type {
+  AttachRequest,
+  ClaimMatch,
+  ClaimResult,
+  NoClaim,
+  PodRef,
+  RequestedMac,
+} from "../claims/claim-source.ts";
 import { orAborted } from "../claims/deadline.ts";
 import { type Attachment, attachmentKey, keyOf, tombstoneFor } from "../journal/attachment.ts";
 import type { AgentServices } from "../services/services.ts";
@@ -63,6 +71,13 @@ function requestOf(addRequest: PodAddRequest, { bootId, pools: known }: AgentSer
     annotations: addRequest.ipam.annotations,
     ...(addRequest.netnsSeen && { seenAt: { netns: addRequest.netns, bootID: bootId } }),
   };
+}
+
+/** What somebody says of the interface's MAC address, and which pool says who may have that one. */
+export function requestedMac(mac: string, pools: Iterable<Pool>): RequestedMac {
+  for (const pool of pools)
+    if (["open", "reserved"].includes(classify(pool, addressOfMac(mac)))) return { mac, pool: pool.name };
+  return { mac };
 }
 
 /** The claim moves to this sandbox only when no other of this node can have it any more (invariant 3c). */

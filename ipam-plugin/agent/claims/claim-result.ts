@@ -3,7 +3,6 @@
 import { BerthError, isRefusal, type Refusal, refuse } from "../../../allocator/base/errors.ts";
 import type { Labels } from "../../../allocator/base/ports.ts";
 import { MIRROR_POD_ANNOTATION } from "../../../allocator/demand/pod-allocation.ts";
-import { addressOfMac } from "../../../allocator/ip/mac.ts";
 import { ASSIGNED_CLAIM } from "../../../allocator/manifest/annotations.ts";
 import { type Claim, claimKey } from "../../../allocator/model/claim.ts";
 import { workloadOf } from "../../../allocator/model/claim-workload.ts";
@@ -11,7 +10,7 @@ import type { PodState } from "../../../allocator/model/cluster-state.ts";
 import { describeIdentity } from "../../../allocator/model/identity.ts";
 import { macOn } from "../../../allocator/model/interface-macs.ts";
 import { addressesOn, formatHolding, namesOf, placesOf } from "../../../allocator/model/interfaces.ts";
-import { classify, type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
+import { type Pool, rangeOf } from "../../../allocator/pool/pool.ts";
 import type { ResultAddress } from "../../cni/result.ts";
 import { networkNames } from "./claim-networks.ts";
 import type { AttachRequest, ClaimResult, NoClaim, PodRef, RequestedMac } from "./claim-source.ts";
@@ -160,13 +159,6 @@ function macMismatch(claim: Claim, { attachment, mac: said }: AttachRequest): Re
       ? `claim ${key} has MAC address ${mac} for ${name}, and nobody tells the main plugin; declare "capabilities": {"mac": true} in the configuration of bridge, macvlan, or tuning behind another, and let the runtime say it (Multus: mac of the network in the pod's annotation)`
       : `claim ${key} has MAC address ${mac} for ${name}, and the runtime says ${said.mac}; remove one of the two requests`;
   return refuse("CLAIM_CHANGED", words, { claim: key });
-}
-
-/** What somebody says of the interface's MAC address, and which pool says who may have that one. */
-export function requestedMac(mac: string, pools: Iterable<Pool>): RequestedMac {
-  for (const pool of pools)
-    if (["open", "reserved"].includes(classify(pool, addressOfMac(mac)))) return { mac, pool: pool.name };
-  return { mac };
 }
 
 /** For a pod without a claim, or one whose claim has none for the interface. */
