@@ -7,7 +7,6 @@ import { isSatisfied } from "../../allocator/demand/cache-prediction.ts";
 import {
   dryRunPod,
   isExempt,
-  MIRROR_POD_ANNOTATION,
   type PodAllocation,
   readPod,
   resolvePod,
@@ -23,7 +22,6 @@ import {
   ASSIGNED_ADDRESSES,
   ASSIGNED_CLAIM,
   ASSIGNED_TOKEN,
-  EXEMPT_NAMESPACE,
   REVIEWED_REQUEST,
   readRequest,
 } from "../../allocator/manifest/annotations.ts";
@@ -36,15 +34,10 @@ import {
   warningsOfUnwritten,
   withMacs,
 } from "../../allocator/manifest/mac-annotations.ts";
-import {
-  idleRequests,
-  requestsOfHost,
-  requestsOfSystem,
-  writtenByOthers,
-} from "../../allocator/manifest/own-keys.ts";
+import { idleRequests, writtenByOthers } from "../../allocator/manifest/own-keys.ts";
 import { reviewedRequest } from "../../allocator/manifest/reviewed-request.ts";
 import type { Request } from "../../allocator/model/address-request.ts";
-import type { Claim } from "../../allocator/model/claim.ts";
+import type { Claim, ClaimRequest } from "../../allocator/model/claim.ts";
 import { bareNamespace } from "../../allocator/model/cluster-state.ts";
 import type { PodIdentity } from "../../allocator/model/identity.ts";
 import { parseMacs } from "../../allocator/model/interface-macs.ts";
@@ -61,7 +54,7 @@ import { type AdmissionContext, closedNamespace, expectKind, objectOf } from "./
 import { judgeAside, ownPod } from "./foreign-review.ts";
 import { warningsOfNodes } from "./nodeless-pools.ts";
 import { unknownOwner } from "./owner-check.ts";
-import { answer, nodesOf } from "./pod-answer.ts";
+import { answer, answerExempt, nodesOf } from "./pod-answer.ts";
 import { withUsablePools } from "./pool-access.ts";
 import { isSlotOfAnother } from "./slot-names.ts";
 import { warningsOfLabels } from "./stray-labels.ts";
@@ -79,34 +72,6 @@ export function mutatePods(admission: AdmissionContext): Handler {
     if (!exempt) return await decide(admission, request, pod, signal);
     return answerExempt(admission, request, pod);
   };
-}
-
-/**
- * Of a pod that Berth has no part in. On one host it takes away what only Berth may write; in a cluster no webhook is called for a pod on
- * its host's network, and a policy refuses such annotations.
- */
-function answerExempt(
-  admission: AdmissionContext,
-  request: AdmissionRequest,
-  pod: KubeObject,
-): AdmissionResponse {
-  const idle = idleWarnings(admission, pod);
-  const brought = isOnHost(pod) ? writtenByOthers(pod.metadata.annotations, "are removed from this pod") : [];
-  if (brought.length === 0) return allowed(request.uid, idle);
-  return answer(request, pod, {}, { warnings: [...idle, ...brought] });
-}
-
-/** Nobody may change a mirror pod; the other exempt namespaces start without Berth. */
-function isOnHost({ metadata: { namespace, annotations }, spec }: KubeObject): boolean {
-  const isMirror = Object.hasOwn(annotations, MIRROR_POD_ANNOTATION);
-  return spec.flag("hostNetwork") && !isMirror && namespace !== EXEMPT_NAMESPACE;
-}
-
-/** Warnings of requests without effect. A mirror pod gets none: a kubelet made it from a file, and nobody would read them. */
-function idleWarnings({ dialects }: AdmissionContext, pod: KubeObject): readonly string[] {
-  const { namespace, annotations } = pod.metadata;
-  if (namespace === EXEMPT_NAMESPACE) return requestsOfSystem(annotations);
-  return isOnHost(pod) ? requestsOfHost(annotations, dialects) : [];
 }
 
 async function decide(
@@ -159,9 +124,8 @@ function namedAddresses(
   { entries = [] }: Request,
   podAllocation: PodAllocation | Refusal | undefined,
 ): ReadonlySet<Address> {
-  const waiting =
-    podAllocation?.kind === "own" ? (podAllocation.requests[0].constraints.addresses ?? []) : [];
-  return new Set([...entries.flat(), ...waiting]);
+  const waiting: ClaimRequest = podAllocation?.kind === "own" ? podAllocation.requests[0].constraints : {};
+  return new Set([...entries.flat(), ...(waiting.addresses ?? [])]);
 }
 
 /** Warnings of what the pod asks for itself and will not keep. Defaults of its namespace get none: they are for pods of any kind. */
