@@ -39,16 +39,21 @@ async function open(over: Partial<TlsServerOptions> = {}): Promise<TLSSocket> {
 
 /** Lets so much time pass, in steps that the server sees. */
 async function pass(ms: number): Promise<void> {
-  for (let passed = 0; passed < ms; passed += 1_000) {
-    await eventually("the server looks", async () => (clock.sleeping > 0 ? true : undefined));
-    clock.advance(1_000);
-    await new Promise((turn) => setImmediate(turn));
-  }
+  for (let passed = 0; passed < ms; passed += 1_000) await passSecond(() => false);
 }
 
-/** Time passes until somebody stops waiting; the runner bounds it. */
+/** A server whose connections have ended looks no more. */
+async function passSecond(isOver: () => boolean): Promise<void> {
+  await eventually("the server looks", () => (clock.sleeping > 0 || isOver() ? true : undefined));
+  clock.advance(1_000);
+  await new Promise((turn) => setImmediate(turn));
+}
+
+/** Time passes until all connections have ended; the runner bounds it. */
 async function passing(): Promise<void> {
-  for (const client of clients) while (!client.destroyed) await pass(1_000);
+  const opened = [...clients];
+  const isOver = () => opened.every(({ destroyed }) => destroyed);
+  while (!isOver()) await passSecond(isOver);
 }
 
 async function answerOf(client: TLSSocket): Promise<string> {
