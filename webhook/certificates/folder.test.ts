@@ -114,6 +114,16 @@ describe("ensureCertificates", () => {
     assert.ok(readPair(second.leaf).checkIssued(readPair(second.authority)));
   });
 
+  it("makes the authority again when it is valid only in the future, because the clock was wrong", async () => {
+    const first = await ensure();
+    clock = new ManualClock(clock.now() - 400 * DAY_MS);
+    const second = await ensure();
+    assert.notEqual(second.authority.cert, first.authority.cert);
+    for (const pair of [second.authority, second.leaf, second.client])
+      assert.ok(readPair(pair).validFromDate.getTime() <= clock.now());
+    assert.deepEqual(await ensure(), second);
+  });
+
   it("makes the authority again after a crash between the two writes of the next one", async () => {
     const first = await ensure();
     clock.advance((3650 - 89) * DAY_MS);

@@ -34,7 +34,7 @@ interface PairFiles {
 
 /**
  * The certificates of a stack that is its own authority: `ca.crt`, `tls.crt` and `client.crt` in the folder,
- * each with its `.key`, made when they are missing. The authority is kept, so that who trusts it goes on doing so; server's and
+ * each with its `.key`, made when they are missing. The authority is kept while it is valid, so that who trusts it goes on doing so; server's and
  * client's are made again when they are due, for other names, or of no use. The folder belongs to one process.
  *
  * @throws BerthError CERTIFICATE_INVALID for an authority that cannot be used, CONFIG_INVALID for the names and
@@ -72,9 +72,12 @@ async function ensureAuthority(files: PairFiles, clock: Pick<Clock, "now">): Pro
   // the key is written first: without a certificate nobody has trusted it yet
   if (cert === undefined) return await keep(files, await issueAuthority(clock));
   const key = await readText(files.key);
-  const { validToDate } = ofUse(files, () => readCertificate(cert));
+  const { validFromDate, validToDate } = ofUse(files, () => readCertificate(cert));
+  const now = clock.now();
+  // made while the clock was ahead: nobody takes what it signs before then
+  const isEarly = validFromDate.getTime() > now;
   // whatever its key is: after a crash between the two writes it is that of the next one already
-  if (validToDate.getTime() < clock.now() + LEAF_LIFE_MS) {
+  if (isEarly || validToDate.getTime() < now + LEAF_LIFE_MS) {
     return await keep(files, await issueAuthority(clock));
   }
   if (key === undefined) throw notOfUse(files, `${files.key} is missing`);

@@ -232,6 +232,12 @@ describe("what is planned for certificates", () => {
     }
   });
 
+  it("an authority of a clock that was ahead is replaced: nobody takes what it signs before it is valid", () => {
+    const step = planned({ later: -DAY_MS });
+    assert.deepEqual([step.kind, "why" in step && step.why], ["authority", "it is not valid yet"]);
+    assert.equal(planned({}).kind, "wait");
+  });
+
   it("a certificate is of use only for the names and with its authority beside it", () => {
     assert.equal(validateServingCert(QUIET, TERMS.names).checkHost(NAME), NAME);
     assert.throws(() => validateServingCert({ ...QUIET, leaf: next }, TERMS.names), {

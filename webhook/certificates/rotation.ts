@@ -131,6 +131,9 @@ export function plan(known: ObservedCerts, since: ObservedSince, terms: Rotation
   if (newest === undefined) return replaceAuthority(known, authorities, reasonForAuthority(kept));
   const { now } = moment;
   if (newest.validToDate.getTime() <= now) return replaceAuthority(known, authorities, "it has expired");
+  // the clock was ahead by more than it is backdated: until then no API server takes what it signs
+  if (newest.validFromDate.getTime() > now)
+    return replaceAuthority(known, authorities, "it is not valid yet");
   const bundle = bundleOf(authorities);
   if (kept.beside !== bundle) return { kind: "share" };
   const wrong = known.trusted.some((bundles) => bundles?.some((one) => one !== bundle));
