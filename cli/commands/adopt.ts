@@ -4,6 +4,8 @@ import { adopt as adoptJournal } from "../../ipam-plugin/agent/journal/adopt.ts"
 import { linuxHost, readBootId } from "../../ipam-plugin/agent/journal/host.ts";
 import { RESULT_FOLDERS, recordsIn } from "../../ipam-plugin/agent/journal/runtime-records.ts";
 import { databaseOf } from "../backend/embedded-backend.ts";
+import { readStackFile } from "../backend/stack-file.ts";
+import { refuseTaken } from "../embedded/data-folder.ts";
 import type { Command } from "../terminal/command.ts";
 import { DATA } from "../terminal/flags.ts";
 
@@ -21,9 +23,12 @@ export const adopt: Command = {
   examples: ["berthctl adopt --data ./berth", "berthctl adopt --data ./berth --yes"],
   async run(args, { io, dataDir }) {
     args.expect();
+    const socketPath = resolve(args.text("socket") ?? join(dataDir, "agent.sock"));
+    // what it knows of the sandboxes that are up, no runtime may have recorded; and its next start would be refused
+    refuseTaken(socketPath, readStackFile(dataDir)?.pid);
     const lines = await adoptJournal({
       database: databaseOf(dataDir),
-      socketPath: resolve(args.text("socket") ?? join(dataDir, "agent.sock")),
+      socketPath,
       bootId: await readBootId(),
       confirmed: args.has("yes"),
       runtimeRecords: recordsIn(RESULT_FOLDERS, linuxHost),

@@ -132,10 +132,10 @@ export function requireShort(path: string): void {
   throw new BerthError("CONFIG_INVALID", words, { details: { path } });
 }
 
-/** The stack of another data folder may have the socket: whoever starts this one is told which. */
-export function refuseTaken(path: string): void {
+/** The stack of another data folder may have the socket: whoever starts this one, whose process may be `own`, is told which. */
+export function refuseTaken(path: string, own?: number): void {
   const pid = listenerOn(path);
-  if (pid === undefined || !isStack(pid)) return;
+  if (pid === undefined || pid === own || !isStack(pid)) return;
   const folder = dataFolderOf(pid);
   const which = folder === undefined ? `pid ${pid}` : `of ${folder}, pid ${pid}`;
   const words = `another berth stack (${which}) listens on ${path}; stop it, or choose another --socket`;

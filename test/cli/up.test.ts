@@ -201,6 +201,23 @@ describe("berthctl up", () => {
     assert.equal((await stack.stop()).rc, 0);
   });
 
+  it("adopts no folder for a socket that the stack of another one has, and does once that has ended", async (t) => {
+    const [dataDir, other] = [await folderFor(t), await folderFor(t)];
+    const before = await Stack.up(other);
+    assert.equal((await before.stop()).rc, 0);
+    const stack = await Stack.up(dataDir);
+    t.after(() => stack.stop());
+    const socket = join(dataDir, "agent.sock");
+    const call = ["adopt", "--socket", socket, "--yes"];
+    const refused = await berthctl(other, call);
+    assert.equal(refused.rc, 2, refused.stdout);
+    const which = `another berth stack \\(of ${dataDir}, pid \\d+\\) listens on ${socket}`;
+    assert.match(refused.stderr, new RegExp(`^Error: ${which}; stop it, or choose another --socket$`, "m"));
+    assert.match((await berthctl(dataDir, call)).stdout, /there is nothing to adopt$/m);
+    assert.equal((await stack.stop()).rc, 0);
+    assert.match((await berthctl(other, call)).stdout, /is adopted: it serves this node from now on$/m);
+  });
+
   it("says of a port in use which flag takes another", async (t) => {
     const server = createServer().listen(0, "127.0.0.1");
     t.after(() => server.close());
