@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { lstat, readdir, rename, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { lstat, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -80,6 +81,47 @@ describe("agent's socket", () => {
     assert.equal((await stat(join(bench.folder, "run", "berth"))).mode & 0o777, 0o700);
     await bench.server?.close();
     assert.deepEqual(await readdir(join(bench.folder, "run", "berth")), []);
+  });
+
+  it("makes its socket again where somebody has removed it, with its folder, and ends calls that came before", async () => {
+    bench.path = join(bench.folder, "run", "agent.sock");
+    const { handle, begun, release } = slowHandler();
+    await bench.serve(handle);
+    const early = bench.client(encodeCall(callOf("a")));
+    await until(() => begun.length === 1);
+    await rm(join(bench.folder, "run"), { recursive: true });
+    await bench.tick();
+    await until(() => existsSync(bench.path) && bench.lines.length > 0);
+    assert.deepEqual(bench.lines, ["the socket was gone, and is made again"]);
+    assert.equal((await lstat(bench.path)).mode & 0o777, 0o600);
+    release();
+    assert.deepEqual(await early.reply(), fine);
+    early.socket.end(ACK);
+    const late = bench.client(encodeCall(callOf("b")));
+    assert.deepEqual(await late.reply(), fine);
+    late.socket.end(ACK);
+    await until(() => early.ended && late.ended);
+    await bench.server?.close();
+    assert.deepEqual(await readdir(join(bench.folder, "run")), []);
+  });
+
+  it("says once that its socket cannot be made again, and makes it when it can", async () => {
+    bench.path = join(bench.folder, "run", "agent.sock");
+    await bench.serve(async () => fine);
+    await rm(join(bench.folder, "run"), { recursive: true });
+    await writeFile(join(bench.folder, "run"), "");
+    await bench.tick();
+    await bench.tick();
+    await until(() => bench.lines.length > 0);
+    await rm(join(bench.folder, "run"));
+    await bench.tick();
+    await until(() => bench.lines.length > 1);
+    const words = [
+      "the socket is gone, and cannot be made again; no call comes",
+      "the socket was gone, and is made again",
+    ];
+    assert.deepEqual(bench.lines, words);
+    assert.deepEqual(await bench.client(encodeCall(callOf("a"))).reply(), fine);
   });
 
   it("replaces the socket file of an agent that was killed", async () => {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { existsSync } from "node:fs";
 import { lstat, mkdir, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
@@ -38,9 +39,7 @@ const CUT_OFF_MS = 1_000;
  * path cannot be used.
  */
 export async function serveSocket(options: SocketOptions): Promise<SocketServer> {
-  await mkdir(dirname(options.path), { recursive: true, mode: 0o700 }).catch((error) =>
-    unusable(options.path, error),
-  );
+  await makeFolderOf(options.path).catch((error) => unusable(options.path, error));
   await clearStale(options.path);
   const served = new ServedSocket(options);
   await served.listen();
@@ -50,7 +49,8 @@ export async function serveSocket(options: SocketOptions): Promise<SocketServer>
 class ServedSocket implements SocketServer {
   readonly path: string;
   readonly #options: SocketOptions;
-  readonly #server: Server;
+  #server: Server;
+  #isLost = false;
   readonly #calls = new Set<Connection>();
   readonly #refused = new Set<Connection>();
   readonly #stop = new AbortController();
@@ -61,15 +61,11 @@ class ServedSocket implements SocketServer {
   constructor(options: SocketOptions) {
     this.path = options.path;
     this.#options = options;
-    this.#server = createServer((socket) => this.#accept(socket));
-    // Beyond the calls that are refused in words, connections are simply cut. A STATUS that is cut makes the node
-    // NotReady, so that is far off.
-    this.#server.maxConnections = 8 * this.#limit;
+    this.#server = this.#serverOfCalls();
   }
 
   async listen(): Promise<void> {
-    await listenPrivately(this.#server, this.path).catch((error) => unusable(this.path, error));
-    this.#server.on("error", (error) => this.#options.log.error("socket failed", { error }));
+    await this.#listenHere().catch((error) => unusable(this.path, error));
     this.#look().catch((error: unknown) =>
       this.#options.log.error("late clients are not looked for", { error }),
     );
@@ -78,6 +74,40 @@ class ServedSocket implements SocketServer {
   close(): Promise<void> {
     this.#closing ??= this.#drain();
     return this.#closing;
+  }
+
+  #serverOfCalls(): Server {
+    const server = createServer((socket) => this.#accept(socket));
+    // Beyond the calls that are refused in words, connections are simply cut. A STATUS that is cut makes the node
+    // NotReady, so that is far off.
+    server.maxConnections = 8 * this.#limit;
+    return server;
+  }
+
+  async #listenHere(): Promise<void> {
+    const server = this.#server;
+    await listenPrivately(server, this.path);
+    server.on("error", (error) => this.#options.log.error("socket failed", { error }));
+  }
+
+  /** A socket that somebody has removed, with its folder perhaps, is made again: no call would reach this process any more. */
+  async #makeAgainIfGone(): Promise<void> {
+    if (existsSync(this.path)) return;
+    const { log } = this.#options;
+    const { path } = this;
+    try {
+      await makeFolderOf(path);
+      if (this.#closing !== undefined || existsSync(path)) return;
+      this.#server.close(); // to calls that came by it nothing happens
+      this.#server = this.#serverOfCalls();
+      await this.#listenHere();
+      log.warn("the socket was gone, and is made again", { path });
+      this.#isLost = false;
+    } catch (error) {
+      if (!this.#isLost)
+        log.error("the socket is gone, and cannot be made again; no call comes", { path, error });
+      this.#isLost = true;
+    }
   }
 
   get #limit(): number {
@@ -105,6 +135,7 @@ class ServedSocket implements SocketServer {
       await clock.sleep(LOOK_EVERY_MS, this.#stop.signal);
       const now = clock.monotonic();
       for (const connection of [...this.#calls, ...this.#refused]) connection.check(now);
+      if (this.#closing === undefined) await this.#makeAgainIfGone();
     }
   }
 
@@ -137,6 +168,10 @@ function createBudget(limit: number): MemoryBudget {
       left += bytes;
     },
   };
+}
+
+async function makeFolderOf(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
 }
 
 /** A socket file outlives an agent that was killed. It is removed only when nobody accepts a connection to it. */
