@@ -174,7 +174,7 @@ export const EXAMPLES: Readonly<Record<RefusalCode, string>> = {
   LIST_TOO_SHORT:
     "the list has 2 entries, for ordinals 0 to 1, and none for ordinal 2; add an entry or lower replicas",
   SET_EXHAUSTED:
-    "the only entry of the set is in use: 10.20.0.70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
+    "the only entry of the list is in use: 10.20.0.70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
   LIMIT_REACHED:
     'namespace shop holds 1 of the 1 address that pool "db" allows one namespace; release one, or ask for a higher limits.perNamespace',
   CLAIM_CHANGED:

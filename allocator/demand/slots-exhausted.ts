@@ -41,10 +41,10 @@ function isForOthers(obstacle: Refusal): boolean {
 const MOST_NAMED = 4;
 
 const ALL_IN_USE = {
-  one: "the only entry of the set is in use",
-  many: (entries: number) => `all ${entries} entries of the set are in use`,
+  one: "the only entry of the list is in use",
+  many: (entries: number) => `all ${entries} entries of the list are in use`,
 };
 const NONE_FREE = {
-  one: "the only entry of the set cannot be used",
-  many: (entries: number) => `none of the ${entries} entries of the set can be used`,
+  one: "the only entry of the list cannot be used",
+  many: (entries: number) => `none of the ${entries} entries of the list can be used`,
 };

@@ -35,7 +35,7 @@ describe("a set of four", () => {
     const before = world.dump();
     assert.equal(
       await slotOf(world),
-      "SET_EXHAUSTED: all 4 entries of the set are in use: 10.20.0.70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; 10.20.0.71 (web-slot-1) is bound to a pod that was admitted less than 120 s ago; 10.20.0.72 (web-slot-2) is bound to a pod that was admitted less than 120 s ago; 10.20.0.73 (web-slot-3) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
+      "SET_EXHAUSTED: all 4 entries of the list are in use: 10.20.0.70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; 10.20.0.71 (web-slot-1) is bound to a pod that was admitted less than 120 s ago; 10.20.0.72 (web-slot-2) is bound to a pod that was admitted less than 120 s ago; 10.20.0.73 (web-slot-3) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
     );
     assert.equal(world.dump(), before);
     await assertClean(world);
@@ -50,7 +50,7 @@ describe("a set of four", () => {
     );
     assert.equal(
       await slotOf(world, entries("10.20.0.70")),
-      "SET_EXHAUSTED: the only entry of the set is in use: 10.20.0.70 (web-slot-0) is bound to pod web-a; add entries for replicas and maxSurge, or lower them",
+      "SET_EXHAUSTED: the only entry of the list is in use: 10.20.0.70 (web-slot-0) is bound to pod web-a; add entries for replicas and maxSurge, or lower them",
     );
   });
 
@@ -72,14 +72,14 @@ describe("a set of four", () => {
     const taken = (n: number) =>
       `the name of slot ${n} is taken by claim shop/web-slot-${n} of Pod web-slot-${n}, which holds 10.20.0.17${n}: ${next[n]}`;
     const list = entries("10.20.0.70;10.20.0.71");
-    const refused = `SET_EXHAUSTED: none of the 2 entries of the set can be used: ${taken(0)}; ${taken(1)}`;
+    const refused = `SET_EXHAUSTED: none of the 2 entries of the list can be used: ${taken(0)}; ${taken(1)}`;
     assert.equal(await slotOf(world, list), refused);
     const would = await dryRunSlot(world.context, world.objects, slotsFor(world, list));
     assert.equal(refusalOf(would), refused);
     assert.equal(await slotOf(world, entries("10.20.0.70;10.20.0.71;10.20.0.72")), "web-slot-2");
     assert.equal(
       await slotOf(world, entries("10.20.0.70;10.20.0.71;10.20.0.72")),
-      `SET_EXHAUSTED: none of the 3 entries of the set can be used: ${taken(0)}; ${taken(1)}; 10.20.0.72 (web-slot-2) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them`,
+      `SET_EXHAUSTED: none of the 3 entries of the list can be used: ${taken(0)}; ${taken(1)}; 10.20.0.72 (web-slot-2) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them`,
     );
   });
 

@@ -94,7 +94,7 @@ describe("a claim that is being deleted", () => {
     const both = slotsFor(world, entries("10.20.0.70;10.20.0.71"));
     const one = slotsFor(world, entries("10.20.0.70"));
     const words =
-      "SET_EXHAUSTED: the only entry of the set is in use: claim shop/web-slot-0 is being deleted; try again in a moment; " +
+      "SET_EXHAUSTED: the only entry of the list is in use: claim shop/web-slot-0 is being deleted; try again in a moment; " +
       "add entries for replicas and maxSurge, or lower them";
     assert.equal(refusalOf(await dryRunSlot(world.context, world.objects, one)), words);
     assert.equal(refusalOf(await allocateSlot(world.context, world.objects, one)), words);

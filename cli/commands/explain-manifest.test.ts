@@ -180,11 +180,11 @@ describe("berthctl explain", () => {
     };
     const short = await of("10.20.0.71");
     assert.equal(short.code, 1);
-    assert.match(short.said, / refused +the set has 1 entry for 2 replicas; add entries or lower replicas$/);
+    assert.match(short.said, / refused +the list has 1 entry for 2 replicas; add entries or lower replicas$/);
     assert.equal((await of("10.20.0.71", [short.object])).code, 0, "it is there like that");
     assert.match(
       (await of("10.20.0.71", [short.object], { minReadySeconds: 5 })).said,
-      / refused +the set has 1 entry for 2 replicas;/,
+      / refused +the list has 1 entry for 2 replicas;/,
     );
     const rolling = { strategy: { rollingUpdate: { maxUnavailable: 0 } } };
     assert.match(

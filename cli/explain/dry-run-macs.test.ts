@@ -111,12 +111,12 @@ describe("explain -f, where a pod's networks say a MAC address", () => {
     assert.deepEqual(
       [judged(2)].flat().map((one) => (typeof one === "string" ? one : one.message)),
       [
-        "the set has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
+        "the list has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
       ],
     );
     const two = workload("Deployment", "web", { replicas: 2, ...saying("02:00:00:00:00:51"), spec });
     const was = judged(2, { there: granted(readObject(two)) });
-    assert.match([was].flat().join(), /^pods of this Deployment are refused as before: the set has 1 entry/);
+    assert.match([was].flat().join(), /^pods of this Deployment are refused as before: the list has 1 entry/);
   });
 
   it("refuses a Deployment each of whose entries has another one on one interface", async () => {

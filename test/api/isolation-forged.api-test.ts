@@ -138,7 +138,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       for (const n of [1, 2, 3, 4]) answers.push(await forged(n, owned));
       const [first, second, ...others] = answers;
       assert.deepEqual([first, second], ["", ""], "as long as there is a free one");
-      for (const words of others) assert.match(words, /^all 3 entries of the set are in use: /);
+      for (const words of others) assert.match(words, /^all 3 entries of the list are in use: /);
       assert.match(await made(owned), / that was admitted less than 120 s ago/);
       // no replica has met the first pod yet: its token alone says that it is there
       clock.forward(60_000);

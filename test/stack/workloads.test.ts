@@ -120,7 +120,7 @@ describe("workloads", () => {
       .map(({ name, ip }, slot) => `${ip} (gate-slot-${slot}) is bound to pod ${name}`);
     assert.equal(
       message,
-      `all 4 entries of the set are in use: ${inUse.join("; ")}; add entries for replicas and maxSurge, or lower them`,
+      `all 4 entries of the list are in use: ${inUse.join("; ")}; add entries for replicas and maxSurge, or lower them`,
     );
 
     // A pod that goes makes room for the next, which is of another template: rolling updates.
@@ -142,7 +142,7 @@ describe("workloads", () => {
     assert.deepEqual(await site.api.refusal(small), {
       kind: "refused",
       reason: "LIST_TOO_SHORT",
-      message: "the set has 2 entries for 3 replicas; add entries or lower replicas",
+      message: "the list has 2 entries for 3 replicas; add entries or lower replicas",
     });
   });
 

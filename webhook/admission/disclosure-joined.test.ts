@@ -51,7 +51,7 @@ describe("a refusal that repeats others", () => {
     await using world = await worldWithHolders();
     const object = inUse("10.20.0.70;10.20.0.71");
     const words =
-      /^SET_EXHAUSTED: all 2 entries of the set are in use: address 10\.20\.0\.70 in pool "db" is held in another namespace; .*address 10\.20\.0\.71 in pool "db" is held in another namespace; .*; add entries for replicas and maxSurge, or lower them$/;
+      /^SET_EXHAUSTED: all 2 entries of the list are in use: address 10\.20\.0\.70 in pool "db" is held in another namespace; .*address 10\.20\.0\.71 in pool "db" is held in another namespace; .*; add entries for replicas and maxSurge, or lower them$/;
     for (const userInfo of [TENANT, SET]) {
       const said = await told(world, { object, userInfo, may: userInfo === SET ? "all" : [] });
       assert.match(said, words);
@@ -71,7 +71,7 @@ describe("a refusal that repeats others", () => {
     const annotations = { "berth.dev/ips": "10.79.0.5;10.79.0.6" };
     const object = deploymentPod("web", { annotations, spec: { nodeSelector: { rack: "other" } } });
     const said = await told(world, { object });
-    assert.match(said, /^SET_EXHAUSTED: none of the 2 entries of the set can be used: what is asked for/);
+    assert.match(said, /^SET_EXHAUSTED: none of the 2 entries of the list can be used: what is asked for/);
     assert.equal(said.split("is for nodes where it cannot run").length, 2);
     assert.doesNotMatch(said, /racks|vault/);
     const may: Subject[] = [{ verb: "list", resource: "ippools", namespace: "" }];

@@ -54,7 +54,7 @@ describe("a list whose pods' networks say a MAC address", () => {
     for (const dryRun of [true, false])
       assert.match(
         deniedAs(await ask(dryRun)),
-        /^SET_EXHAUSTED: none of the 3 entries of the set can be used: .*; the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out|^SET_EXHAUSTED: none of the 3 entries of the set can be used: the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out; .*/,
+        /^SET_EXHAUSTED: none of the 3 entries of the list can be used: .*; the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out|^SET_EXHAUSTED: none of the 3 entries of the list can be used: the pod's networks say another MAC address of net1 than berth\.dev\/mac; take one of the two out; .*/,
       );
     assert.deepEqual(await reported(world), ["10.20.0.8@net1", "fe80::ff:fe00:51@mac-net1"]);
   });
@@ -100,7 +100,7 @@ describe("a list whose pods' networks say a MAC address", () => {
     await world.settle();
     assert.match(
       deniedAs(await ask()),
-      /^SET_EXHAUSTED: none of the 9 entries of the set can be used: 10\.20\.0\.9,[^;]* \(web-slot-8\) is bound to a pod [^;]*; the pod's networks say [^;]*; take one of the two out; and 5 more$/,
+      /^SET_EXHAUSTED: none of the 9 entries of the list can be used: 10\.20\.0\.9,[^;]* \(web-slot-8\) is bound to a pod [^;]*; the pod's networks say [^;]*; take one of the two out; and 5 more$/,
     );
   });
 
@@ -156,7 +156,7 @@ describe("a list whose pods' networks say a MAC address", () => {
     };
     assert.equal(
       deniedAs(await ask(2, "Recreate")),
-      "LIST_TOO_SHORT: the set has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
+      "LIST_TOO_SHORT: the list has 1 entry (of 3) with the MAC address that the pods' networks say for 2 replicas; take the MAC address out of the networks or lower replicas",
     );
     assert.match(
       deniedAs(await ask(1, "RollingUpdate")),
@@ -179,7 +179,7 @@ describe("a workload that was let through although its networks say a MAC addres
   for (const [kind, annotations, warned] of [
     ["StatefulSet", ONE, /^it is refused as before: pod mysql-1: the pod's networks say another/],
     ["StatefulSet", NONE, /^pods of this StatefulSet are refused as before: the pod's networks say/],
-    ["Deployment", ONE, /^pods of this Deployment are refused as before: the set has 1 entry \(of 3\)/],
+    ["Deployment", ONE, /^pods of this Deployment are refused as before: the list has 1 entry \(of 3\)/],
     ["Deployment", NONE, /^pods of this Deployment are refused as before: the pod's networks say/],
   ] as const) {
     it(`is told so when something else changes: a ${kind} with ${annotations[NETWORKS]}`, async () => {

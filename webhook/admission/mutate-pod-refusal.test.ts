@@ -129,7 +129,7 @@ const CASES: readonly (readonly [string, Json, string])[] = [
   [
     "a set that is used up",
     deploymentPod("web", { annotations: { "berth.dev/ips": "10.20.0.70" } }),
-    'SET_EXHAUSTED: the only entry of the set is in use: address 10.20.0.70 in pool "db" is held by shop/first (Pod first); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or delete pod first, and if its claim stays: berthctl release shop/first; add entries for replicas and maxSurge, or lower them',
+    'SET_EXHAUSTED: the only entry of the list is in use: address 10.20.0.70 in pool "db" is held by shop/first (Pod first); free nearby: 10.20.0.71, 10.20.0.72, 10.20.0.73; or delete pod first, and if its claim stays: berthctl release shop/first; add entries for replicas and maxSurge, or lower them',
   ],
 ];
 

@@ -39,7 +39,7 @@ describe("pods of a Deployment with a set", () => {
     assert.deepEqual([tokens.size, tokens.has("")], [2, false]);
     assert.equal(
       await admitPod(world, object),
-      "SET_EXHAUSTED: all 2 entries of the set are in use: 10.20.0.70,fd00:20::70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; 10.20.0.71,fd00:20::71 (web-slot-1) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
+      "SET_EXHAUSTED: all 2 entries of the list are in use: 10.20.0.70,fd00:20::70 (web-slot-0) is bound to a pod that was admitted less than 120 s ago; 10.20.0.71,fd00:20::71 (web-slot-1) is bound to a pod that was admitted less than 120 s ago; add entries for replicas and maxSurge, or lower them",
     );
     await assertClean(world);
   });
@@ -109,7 +109,7 @@ describe("pods of a Deployment with a set", () => {
     assert.equal(await admitPod(world, clone("bbbbb")), "10.20.0.71,fd00:20::71");
     assert.match(
       await admitPod(world, clone("ccccc")),
-      /^SET_EXHAUSTED: all 2 entries of the set are in use: /,
+      /^SET_EXHAUSTED: all 2 entries of the list are in use: /,
     );
     assert.deepEqual(Object.keys(await world.holdings()), ["shop/web-slot-0", "shop/web-slot-1"]);
   });

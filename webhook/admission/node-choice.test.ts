@@ -183,7 +183,7 @@ describe("a workload", () => {
     assert.equal(await given(world, web(inZone("shanghai"))), "10.2.0.9");
     assert.match(
       await given(world, web(inZone("shanghai"))),
-      /^SET_EXHAUSTED: none of the 2 entries of the set can be used: /,
+      /^SET_EXHAUSTED: none of the 2 entries of the list can be used: /,
     );
     assert.equal(await given(world, web({})), "10.1.0.9");
   });

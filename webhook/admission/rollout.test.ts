@@ -16,13 +16,13 @@ import { type Json, workload } from "../../test/support/objects.ts";
 import { checkRollout, unheldEntries } from "./rollout.ts";
 
 const needs = (pods: number, replicas: number, surge: number, entries: number) =>
-  `a rolling update may want ${pods} pods at once (${replicas} replica${replicas === 1 ? "" : "s"} and maxSurge ${surge}), and the set has ${entries} ${entries === 1 ? "entry" : "entries"}`;
+  `a rolling update may want ${pods} pods at once (${replicas} replica${replicas === 1 ? "" : "s"} and maxSurge ${surge}), and the list has ${entries} ${entries === 1 ? "entry" : "entries"}`;
 const waits = (pods: number, replicas: number, surge: number, entries: number) =>
   `${needs(pods, replicas, surge, entries)}; its surge pods wait until old ones are gone`;
 const never = (pods: number, replicas: number, surge: number, entries: number) =>
   `LIST_TOO_SHORT: ${needs(pods, replicas, surge, entries)}; with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1`;
 const short = (entries: number, replicas: number) =>
-  `LIST_TOO_SHORT: the set has ${entries} ${entries === 1 ? "entry" : "entries"} for ${replicas} replicas; add entries or lower replicas`;
+  `LIST_TOO_SHORT: the list has ${entries} ${entries === 1 ? "entry" : "entries"} for ${replicas} replicas; add entries or lower replicas`;
 
 describe("enoughFor a Deployment", () => {
   const rolling = (rollingUpdate: Json) => ({ strategy: { type: "RollingUpdate", rollingUpdate } });
@@ -38,7 +38,7 @@ describe("enoughFor a Deployment", () => {
       1,
       3,
       {},
-      "LIST_TOO_SHORT: the set has 1 entry for 3 replicas; add entries or lower replicas",
+      "LIST_TOO_SHORT: the list has 1 entry for 3 replicas; add entries or lower replicas",
     ],
     ["no surge", 3, 3, rolling({ maxSurge: 0, maxUnavailable: 1 }), ""],
     ["no surge in per cent", 3, 3, rolling({ maxSurge: "0%", maxUnavailable: "25%" }), ""],
@@ -106,7 +106,7 @@ describe("entries that no pod has had", () => {
     const reservation = () => undefined;
     const open = { poolOf: () => pool([]), reservation };
     assert.deepEqual(unheldEntries(open, entries, web()), [
-      'the set has 3 entries for 2 replicas: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool',
+      'the list has 3 entries for 2 replicas: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool',
     ]);
     assert.deepEqual(unheldEntries(open, entries.slice(0, 2), web()), []);
     const reserved = { poolOf: () => pool(["10.30.0.61-10.30.0.63"]), reservation };
@@ -120,7 +120,7 @@ describe("entries that no pod has had", () => {
     assert.deepEqual(unheldEntries(open, entries, web({})), []);
     assert.match(
       unheldEntries(open, [...entries, addrs("10.30.0.64")], web({})).join(),
-      /^the set has 4 entries for 2 replicas and maxSurge 1: an entry is kept for it from the first pod on/,
+      /^the list has 4 entries for 2 replicas and maxSurge 1: an entry is kept for it from the first pod on/,
     );
   });
 });

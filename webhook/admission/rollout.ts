@@ -34,7 +34,7 @@ export function checkScaled(
   const details = { namespace: workload.namespace };
   if (entries < replicas) return tooFewEntries(workload.namespace, entries, replicas, listed);
   if (entries >= replicas + surge) return [];
-  const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the set has ${inWords(entries, listed)}`;
+  const needs = `a rolling update may want ${counted(replicas + surge, "pod")} at once (${counted(replicas, "replica")} and maxSurge ${surge}), and the list has ${inWords(entries, listed)}`;
   if (unavailable === 0 && !(endsByOne && entries > replicas)) {
     return refuse(
       "LIST_TOO_SHORT",
@@ -61,7 +61,7 @@ export function unheldEntries(
   const { surge } = rolloutOf({ kind: object.kind, ...rollingOf(object) }, replicas);
   if (entries.length <= replicas + surge || !entries.some((entry) => entry.some(isOpen))) return [];
   return [
-    `the set has ${inWords(entries.length)} for ${counted(replicas, "replica")}${surge === 0 ? "" : ` and maxSurge ${surge}`}: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool`,
+    `the list has ${inWords(entries.length)} for ${counted(replicas, "replica")}${surge === 0 ? "" : ` and maxSurge ${surge}`}: an entry is kept for it from the first pod on that has it, and others may take it before that; list the addresses under "reserved" of their pool`,
   ];
 }
 
@@ -69,7 +69,7 @@ export function unheldEntries(
 function tooFewEntries(namespace: string, entries: number, replicas: number, listed = entries): Refusal {
   return refuse(
     "LIST_TOO_SHORT",
-    `the set has ${inWords(entries, listed)} for ${counted(replicas, "replica")}; ${remedyFor(entries, listed)} or lower replicas`,
+    `the list has ${inWords(entries, listed)} for ${counted(replicas, "replica")}; ${remedyFor(entries, listed)} or lower replicas`,
     { namespace },
   );
 }

@@ -66,7 +66,7 @@ describe("a review of the subresource scale", () => {
       `the list has 4 entries, for ordinals 0 to 3, and none for ordinal 4; add an entry or lower replicas; ${until}`,
     ]);
     assert.deepEqual(await up("deployments"), [
-      `the set has 4 entries for 6 replicas; add entries or lower replicas; ${until}`,
+      `the list has 4 entries for 6 replicas; add entries or lower replicas; ${until}`,
     ]);
     assert.deepEqual(await scaled(world, "deployments", { name: "web", from: 4, to: 1 }), []);
   });
@@ -74,7 +74,7 @@ describe("a review of the subresource scale", () => {
   it("says of a list with no entry to spare what a rolling update will want", async () => {
     await using world = await openWorld({ pools: [DB_POOL] });
     const needs = (surge: number) =>
-      `a rolling update may want ${4 + surge} pods at once (4 replicas and maxSurge ${surge}), and the set has 4 entries`;
+      `a rolling update may want ${4 + surge} pods at once (4 replicas and maxSurge ${surge}), and the list has 4 entries`;
     const waits = "its surge pods wait until old ones are gone";
     const never =
       "with maxUnavailable 0 it would never end: add entries, or set maxSurge 0 and maxUnavailable 1";
@@ -95,7 +95,7 @@ describe("a review of the subresource scale", () => {
       const to = async (replicas: number) =>
         await scaled(world, resource, { name: "web", from: 3, to: replicas }, group);
       assert.deepEqual(await to(4), words, JSON.stringify(spec));
-      assert.match((await to(5)).join(), /^the set has 4 entries for 5 replicas; /);
+      assert.match((await to(5)).join(), /^the list has 4 entries for 5 replicas; /);
     }
   });
 

@@ -54,7 +54,7 @@ describe("any workload", () => {
     );
     assert.equal(
       await said(world, web({ [IPS]: "10.20.0.70" })),
-      "LIST_TOO_SHORT: the set has 1 entry for 2 replicas; add entries or lower replicas",
+      "LIST_TOO_SHORT: the list has 1 entry for 2 replicas; add entries or lower replicas",
     );
     assert.match(
       await said(world, web({ [IPS]: "10.20.0.70;10.20.0.71" })),
@@ -63,7 +63,7 @@ describe("any workload", () => {
     assert.equal(await said(world, web({ [IPS]: "10.20.0.70-10.20.0.72" })), "");
     assert.match(
       await said(world, web({ [IPS]: "10.20.0.70-10.20.0.73" })),
-      /^the set has 4 entries for 2 replicas and maxSurge 1: an entry is kept for it from the first pod on that has it/,
+      /^the list has 4 entries for 2 replicas and maxSurge 1: an entry is kept for it from the first pod on that has it/,
     );
     assert.deepEqual(await world.holdings(), {});
   });
