@@ -63,21 +63,21 @@ describe("explainClaim", () => {
         retention: { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 3_600_000 },
       }),
       {},
-      "keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner is deleted since 2026-01-01T00:00:00Z",
+      "keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner was deleted at 2026-01-01T00:00:00Z",
       false,
     ],
     [
       "retained without a time of its own",
       RETAINED,
       poolFacts({}),
-      'keeps its addresses until 2026-01-31T00:00:00Z (720h, the most that pool "db" allows); its owner is scaled since 2026-01-01T00:00:00Z',
+      'keeps its addresses until 2026-01-31T00:00:00Z (720h, the most that pool "db" allows); its owner was scaled down at 2026-01-01T00:00:00Z',
       false,
     ],
     [
       "retained for longer than its pool allows",
       { ...RETAINED, retention: { ...RETAINED.retention, ttlMs: 7_200_000 } },
       poolFacts({ limits: { retention: { ttl: "1h" } } }),
-      'keeps its addresses until 2026-01-01T01:00:00Z (1h, the most that pool "db" allows); its owner is scaled since 2026-01-01T00:00:00Z',
+      'keeps its addresses until 2026-01-01T01:00:00Z (1h, the most that pool "db" allows); its owner was scaled down at 2026-01-01T00:00:00Z',
       false,
     ],
     [
@@ -102,7 +102,7 @@ describe("explainClaim", () => {
         retention: { ...RETAINED.retention, ttlMs: 3_600_000 },
       },
       {},
-      "was bound to pod mysql-0 on node-a, whose sandbox is over; it keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner is deleted since 2026-01-01T00:00:00Z",
+      "was bound to pod mysql-0 on node-a, whose sandbox is over; it keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner was deleted at 2026-01-01T00:00:00Z",
       false,
     ],
     [
@@ -127,7 +127,7 @@ describe("explainClaim", () => {
         retention: { ...RETAINED.retention, ttlMs: 3_600_000 },
       },
       { holder: ENDED, pod: ENDED },
-      "was bound to pod mysql-0 on node-a, which has ended (Succeeded); it keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner is deleted since 2026-01-01T00:00:00Z",
+      "was bound to pod mysql-0 on node-a, which has ended (Succeeded); it keeps its addresses until 2026-01-01T01:00:00Z (1h); its owner was deleted at 2026-01-01T00:00:00Z",
       false,
     ],
     [
@@ -148,7 +148,7 @@ describe("explainClaim", () => {
       "a pod that has ended was admitted with it",
       RETAINED,
       { pod: ENDED, ...poolFacts({}) },
-      'keeps its addresses until 2026-01-31T00:00:00Z (720h, the most that pool "db" allows); its owner is scaled since 2026-01-01T00:00:00Z',
+      'keeps its addresses until 2026-01-31T00:00:00Z (720h, the most that pool "db" allows); its owner was scaled down at 2026-01-01T00:00:00Z',
       false,
     ],
     [

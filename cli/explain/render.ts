@@ -137,7 +137,7 @@ function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts
     ttlMs === null
       ? "until it is released"
       : `until ${timeOf(retained.since + ttlMs)} (${shortDuration(ttlMs)}${most}${unknown})`;
-  return `keeps its addresses ${until}; its owner is ${retained.because} since ${timeOf(retained.since)}`;
+  return `keeps its addresses ${until}; its owner was ${PAST[retained.because]} at ${timeOf(retained.since)}`;
 }
 
 /** The annotations that ask for something, as they were written; empty: it asks for nothing. */
@@ -246,6 +246,8 @@ function describeVerdict({ verdict, waitsUntil }: PodFacts): string {
       return "";
   }
 }
+
+const PAST = { deleted: "deleted", scaled: "scaled down" } as const;
 
 const REASONS = {
   deleted: "its owner is deleted",
