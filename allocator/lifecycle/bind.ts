@@ -60,17 +60,17 @@ export type BindPlan =
   | Refusal;
 
 /**
- * Whether the claim may be bound to the pod (invariant 3).
+ * Whether the claim may be bound to the pod (invariant 3 of CONTRIBUTING.md; its letters stand in the table).
  *
- * | bound to now            | wanted by   | answer                                                            |
- * |------------------------|-------------|-------------------------------------------------------------------|
- * | nobody                 | anyone      | bind                                                              |
- * | a hold, same token     | its pod     | bind                                                              |
- * | a hold, other token    | another pod | only when the hold has expired                                    |
- * | pod A on X             | A on X      | bound already                                                     |
- * | pod A on X             | another token | never: the slot is A's by a later admission                     |
- * | pod A on X             | B on X      | bind: X's agent takes A's sandbox down before it sets B's up (c)  |
- * | pod A on X             | B on Y      | only when X's agent said that A is detached (a), or X is fenced (b) |
+ * | bound to now        | wanted by     | answer                                                              |
+ * |---------------------|---------------|---------------------------------------------------------------------|
+ * | nobody              | anyone        | bind                                                                |
+ * | a hold, same token  | its pod       | bind                                                                |
+ * | a hold, other token | another pod   | only when the hold has expired                                      |
+ * | pod A on X          | A on X        | bound already                                                       |
+ * | pod A on X          | another token | never: the slot is A's by a later admission                         |
+ * | pod A on X          | B on X        | bind: X's agent takes A's sandbox down before it sets B's up (c)    |
+ * | pod A on X          | B on Y        | only when X's agent said that A is detached (a), or X is fenced (b) |
  *
  * A claim that is being deleted stays with the pod that it is bound to, and is bound to nobody else.
  * While A, of another name than B, is known to be there, only fencing moves it: a copy of a pod's token gains nothing.
