@@ -18,6 +18,7 @@ import { isSameGroup } from "../../allocator/model/workload-kinds.ts";
 import { notInPools } from "../../allocator/planning/outside-pools.ts";
 import { isBeside, quoted } from "../../allocator/planning/refusal-messages.ts";
 import type { Stored } from "../../allocator/store/store.ts";
+import { kindNamed } from "../apply/kinds.ts";
 import { claimKeyOf } from "../apply/object-ref.ts";
 import { reportWarning } from "../apply/report.ts";
 import { parseDenial } from "../backend/admission-denial.ts";
@@ -61,8 +62,9 @@ export function heldElsewhere(
 
 function keyNamed(operand: string, namespace: string): ClaimKey {
   const key = claimKeyOf(operand, namespace);
-  if (isRefusal(key)) throw usageError(key.message);
-  return key;
+  if (!isRefusal(key)) return key;
+  const advice = withoutKind(operand);
+  throw usageError(advice === undefined ? key.message : `${key.message}: ${advice}`);
 }
 
 /** The claim that holds the address. */
@@ -90,9 +92,17 @@ function holderOf(view: RecordReader, address: Address, now: number): ClaimKey |
 }
 
 export function noClaim(key: string): Refusal {
-  return refuse("CLAIM_MISSING", `there is no claim ${key}; see what there is with: berthctl get claims -A`, {
-    claim: key,
-  });
+  const advice = withoutKind(key) ?? "see what there is with: berthctl get claims -A";
+  return refuse("CLAIM_MISSING", `there is no claim ${key}; ${advice}`, { claim: key });
+}
+
+/** What to write in place of `pod/mysql-0`, which is the claim of that name in a namespace `pod` here: a pod's claim may have another name. */
+function withoutKind(operand: string): string | undefined {
+  const [first = "", ...name] = operand.split("/");
+  const { kind } = kindNamed(first) ?? {};
+  if (kind !== "Pod" && kind !== "IPClaim") return undefined;
+  const claim = "name the claim without its kind, as NAMESPACE/NAME or NAME -n NAMESPACE";
+  return kind === "Pod" ? `${claim}; which one a pod has: berthctl explain pod/${name.join("/")}` : claim;
 }
 
 /** What admission says to it is a refusal like our own; force does not help against it. */

@@ -187,8 +187,20 @@ describe("berthctl release", () => {
       "10.20.0.81",
       "address 10.20.0.81 was given back by shop/mysql-0 already and is free for others at 2026-01-01T00:00:30Z",
     ],
+    [
+      "pod/mysql-0",
+      "there is no claim pod/mysql-0; name the claim without its kind, as NAMESPACE/NAME or NAME -n NAMESPACE; which one a pod has: berthctl explain pod/mysql-0",
+    ],
+    [
+      "ipclaim/mysql-0",
+      "there is no claim ipclaim/mysql-0; name the claim without its kind, as NAMESPACE/NAME or NAME -n NAMESPACE",
+    ],
     ["mysql-0", "there is no claim default/mysql-0; see what there is with: berthctl get claims -A"],
     ["a/b/c", '"a/b/c" is not of the form [NAMESPACE/]NAME'],
+    [
+      "ipclaim/shop/mysql-0",
+      '"ipclaim/shop/mysql-0" is not of the form [NAMESPACE/]NAME: name the claim without its kind, as NAMESPACE/NAME or NAME -n NAMESPACE',
+    ],
   ] as const) {
     it(`has nothing to let go for ${operand}`, async (t) => {
       const data = await folder(t, {
@@ -199,7 +211,7 @@ describe("berthctl release", () => {
         ],
       });
       assert.deepEqual(await data.call("release", operand), {
-        code: operand === "a/b/c" ? 2 : 1,
+        code: operand.split("/").length > 2 ? 2 : 1,
         stdout: "",
         stderr: `Error: ${message}\n`,
       });
