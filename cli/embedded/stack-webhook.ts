@@ -52,7 +52,7 @@ export async function startWebhook(
     server.reload(leaf);
     server.trustClients(authority.cert);
   };
-  const renewing = renewDaily({ folder, names: NAMES, clock, log, reload });
+  const renewing = renewInTime({ folder, names: NAMES, clock, log, made, reload });
   closers.push(() => renewing.close());
   const reviews = reviewsSocketOf(dataDir);
   const local = await serveLocally({ app, path: reviews, log, clock });
@@ -85,26 +85,43 @@ function trustedOf(folder: string): TrustedClients {
   };
 }
 
-const DAY_MS = 86_400_000;
+const LOOK_EVERY_MS = 60_000;
+const SAY_EVERY_MS = 86_400_000;
 
-/** A stack may run for longer than its certificates live. */
-function renewDaily(of: {
+/**
+ * A stack may run for longer than its certificates live. It looks much more often than that asks for: a clock that was wrong and is set
+ * right, or a host that was suspended, makes them expired or not valid yet from one moment to the next.
+ */
+function renewInTime(of: {
   readonly folder: string;
   readonly names: ServerNames;
+  /** That of the host, which goes by what others take for the time. */
   readonly clock: Clock;
   readonly log: Logger;
+  readonly made: EnsuredCertificates;
   readonly reload: (made: EnsuredCertificates) => void;
 }): { close(): Promise<void> } {
+  const { clock, log } = of;
   const stop = new AbortController();
+  let served = of.made;
+  let saidAt: number | undefined; // monotonic
+  const look = async () => {
+    try {
+      const made = await ensureCertificates(of.folder, of.names, clock);
+      if (!isSame(made, served)) of.reload(made);
+      served = made;
+      saidAt = undefined;
+    } catch (error) {
+      if (saidAt !== undefined && clock.monotonic() - saidAt < SAY_EVERY_MS) return;
+      log.error("certificate could not be renewed", { error });
+      saidAt = clock.monotonic();
+    }
+  };
   const run = async () => {
     for (;;) {
-      await of.clock.sleep(DAY_MS, stop.signal);
+      await clock.sleep(LOOK_EVERY_MS, stop.signal);
       if (stop.signal.aborted) return;
-      try {
-        of.reload(await ensureCertificates(of.folder, of.names, of.clock));
-      } catch (error) {
-        of.log.error("certificate could not be renewed", { error });
-      }
+      await look();
     }
   };
   const running = run();
@@ -114,4 +131,8 @@ function renewDaily(of: {
       await running;
     },
   };
+}
+
+function isSame(one: EnsuredCertificates, other: EnsuredCertificates): boolean {
+  return one.authority.cert === other.authority.cert && one.leaf.cert === other.leaf.cert;
 }
