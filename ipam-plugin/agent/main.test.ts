@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -98,6 +99,42 @@ describe("the agent's process", () => {
     }
   });
 });
+
+describe("an agent without a file descriptor", withoutPrlimit(), () => {
+  setUp();
+
+  it("says so and closes its socket, which nobody could accept a call at, and serves when it has some again", async () => {
+    await buildPlugin();
+    const node = await AgentNode.make("node-a", kubeConfig());
+    const { socket } = node.runtime;
+    const mayHave = (descriptors: number) =>
+      execFileSync("prlimit", ["--pid", String(node.pid), `--nofile=${descriptors}:`]);
+    const said = (words: string) => node.log.split(words).length - 1;
+    try {
+      await node.serve();
+      mayHave(10); // it has more than that open
+      await eventually("it is closed", () => (existsSync(socket) ? undefined : true));
+      await eventually("it says so", () => (said("no file descriptor is left") > 0 ? true : undefined));
+      assert.match(await node.runtime.refused("STATUS"), /no socket/);
+      mayHave(1024);
+      await eventually("it is open", () => (existsSync(socket) ? true : undefined));
+      assert.match(await node.runtime.refused("STATUS"), /^50 the claims of node node-a are not loaded/);
+      await eventually("it says so", () => (said("and is made again") > 0 ? true : undefined));
+      assert.equal(said("no file descriptor is left"), 1);
+      mayHave(10);
+      await eventually("it is closed again", () => (existsSync(socket) ? undefined : true));
+      assert.equal((await node.stop())?.rc, 0);
+    } finally {
+      await node.remove();
+    }
+  });
+});
+
+/** The limit of a process that runs. */
+function withoutPrlimit(): { readonly skip?: string } {
+  const isThere = spawnSync("prlimit", ["--version"]).error === undefined;
+  return isThere ? {} : { skip: "there is no prlimit here" };
+}
 
 describe("an agent that starts on a full disk", await skipWithoutMount(), () => {
   setUp();

@@ -5,6 +5,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import { BerthError, messageOf } from "../../../allocator/base/errors.ts";
 import type { Clock, Logger } from "../../../allocator/base/ports.ts";
+import { hasDescriptors } from "../../../system/descriptors.ts";
 import { errnoOf } from "../../../system/path-error.ts";
 import { isServed, listenPrivately } from "../../../system/private-socket.ts";
 import { Connection, type Handler, type MemoryBudget } from "./connection.ts";
@@ -30,6 +31,8 @@ const MAX_CONCURRENT = 512;
 /** Unfinished requests in memory, all together. A usual configuration has 1 to 10 kB. */
 const MEMORY_LIMIT = 8 * REQUEST_LIMIT;
 const LOOK_EVERY_MS = 1_000;
+/** For the socket itself and the first calls, so that it is not closed again at once. */
+const DESCRIPTORS_TO_LISTEN = 8;
 const DRAIN_MS = 5_000;
 /** For handlers and settlements to notice that they were cut off. */
 const CUT_OFF_MS = 1_000;
@@ -51,6 +54,8 @@ class ServedSocket implements SocketServer {
   readonly #options: SocketOptions;
   #server: Server;
   #isLost = false;
+  /** For want of file descriptors. */
+  #isPaused = false;
   readonly #calls = new Set<Connection>();
   readonly #refused = new Set<Connection>();
   readonly #stop = new AbortController();
@@ -110,6 +115,22 @@ class ServedSocket implements SocketServer {
     }
   }
 
+  /**
+   * Without a file descriptor no call can be accepted: Node says nothing of it, and tries again without end. So the socket is closed until
+   * there are some, and made again as one that somebody has removed.
+   */
+  #pauseWithoutDescriptors(): void {
+    const wasPaused = this.#isPaused;
+    this.#isPaused = !hasDescriptors(wasPaused ? DESCRIPTORS_TO_LISTEN : 1);
+    if (wasPaused || !this.#isPaused) return;
+    this.#server.close(); // what it has accepted goes on
+    const { path } = this;
+    this.#options.log.error(
+      "no file descriptor is left: the socket is closed, and no call comes, until there are some again",
+      { path },
+    );
+  }
+
   get #limit(): number {
     return this.#options.maxConcurrent ?? MAX_CONCURRENT;
   }
@@ -135,7 +156,9 @@ class ServedSocket implements SocketServer {
       await clock.sleep(LOOK_EVERY_MS, this.#stop.signal);
       const now = clock.monotonic();
       for (const connection of [...this.#calls, ...this.#refused]) connection.check(now);
-      if (this.#closing === undefined) await this.#makeAgainIfGone();
+      if (this.#closing !== undefined) continue;
+      this.#pauseWithoutDescriptors();
+      if (!this.#isPaused) await this.#makeAgainIfGone();
     }
   }
 
