@@ -113,6 +113,17 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
       assert.deepEqual([await records(), await written()], before);
     });
 
+    it("names the request that a server-side apply drops from a pod, and not what berth wrote beside it", async () => {
+      const served = (annotations: Readonly<Record<string, string>>) =>
+        apply(pod("served", { annotations }), "--server-side");
+      assert.equal(await served({ "berth.dev/ips": "10.20.0.94", note: "x" }), "");
+      assert.equal(await served({ "berth.dev/ips": "10.20.0.94" }), "");
+      assert.match(
+        await apply(pod("served"), "--server-side"),
+        /"changes\.pods\.berth\.dev" denied the request: annotation berth\.dev\/ips of pod shop\/served is read when the pod is created, and a change would do nothing; delete the pod /,
+      );
+    });
+
     it("keeps what berth wrote: into pods, into claims", async () => {
       const annotate = async (...args: string[]) =>
         (await kubectl(["annotate", "pod", "licence", "-n", "shop", "--overwrite", ...args])).stderr.trim();

@@ -144,6 +144,13 @@ if (havePartsOrSkip(["etcd", "kube-apiserver", "kubectl"])) {
           for (const to of [path, `${path}/status`]) assert.equal(await patch(to, body), words);
           assert.equal(await patch(path, body), words);
         }
+        const named =
+          "changes.pods.berth.dev: annotation berth.dev/ips is read when the pod is created, and a change would do nothing; keep it, and what berth wrote beside it (berth.dev/claim, berth.dev/addresses, berth.dev/token, berth.dev/reviewed); change it in the template that the pod is made from, or delete the pod and create it again";
+        for (const ips of [null, "10.20.0.71"]) {
+          const body = { metadata: { annotations: { "berth.dev/ips": ips, "berth.dev/claim": null } } };
+          for (const to of [path, `${path}/status`]) assert.equal(await patch(to, body), named);
+        }
+        assert.equal(await patch(path, { metadata: { annotations: null } }), named);
         const target = { kind: "Node", name: "node-a" };
         const binding = {
           apiVersion: "v1",

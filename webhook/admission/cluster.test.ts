@@ -74,6 +74,11 @@ describe("the guard over pods in a cluster", () => {
     assert.equal(await change({ ...own, "berth.dev/claim": "b" }), words("berth.dev/claim"));
     assert.equal(await change({ ...PIN, "berth.dev/claim": "a" }), words("berth.dev/addresses"));
     assert.equal(await change({ ...own, "berth.dev/token": "t" }), words("berth.dev/token"));
+    for (const none of [{}, { note: "x" }])
+      assert.match(
+        await change(none),
+        /^REQUEST_INVALID: annotation berth\.dev\/ips of pod shop\/a is read when /,
+      );
     for (const subResource of ["status", "ephemeralcontainers"]) {
       assert.equal(
         await change({ ...own, "berth.dev/claim": "b" }, { subResource }),

@@ -57,8 +57,8 @@ async function objection(
       : await missingClaim(admission, pod);
   }
   const before = objectOf(request, "oldObject");
-  return isRefusal(before)
-    ? before
-    : (assignedChanged(before, pod) ??
-        changed({ ...admission.context, dialects: admission.dialects }, before, pod));
+  if (isRefusal(before)) return before;
+  // a server-side apply that drops the request drops what its manager brought in with it: who wrote neither is told of his own change
+  const known = { ...admission.context, dialects: admission.dialects };
+  return changed(known, before, pod) ?? assignedChanged(before, pod);
 }
