@@ -79,11 +79,14 @@ const requests = () => [...OWN_REQUESTS, ...keysOf(readOn("pod"))];
 function changedSince(): string {
   const reviewed = `object.metadata.annotations['${REVIEWED_REQUEST}']`;
   const isAsking = `(key.split('/')[0] in ${list(REQUEST_DOMAINS)} || key.matches('${NAMED_DOMAIN.source}'))`;
-  const isSaid = `('\\n' + ${reviewed} + '\\n').contains('\\n' + key + '=' + object.metadata.annotations[key] + '\\n')`;
+  const value = "object.metadata.annotations[key]";
+  const isSaid = `('\\n' + ${reviewed} + '\\n').contains('\\n' + key + '=' + ${value} + '\\n')`;
+  // a value with lines of its own could be its old one and what follows that
+  const isOther = `(${value}.contains('\\n') || !${isSaid})`;
   return any(
     `!('${REVIEWED_REQUEST}' in ${OBJECT}.orValue({}))`,
     `!${reviewed}.split('\\n').all(line, line == '' || line.split('=')[0] in object.metadata.annotations)`,
-    `object.metadata.annotations.exists(key, ${isAsking} && !(key in ${list(ASSIGNED)}) && !${isSaid})`,
+    `object.metadata.annotations.exists(key, ${isAsking} && !(key in ${list(ASSIGNED)}) && ${isOther})`,
   );
 }
 

@@ -110,6 +110,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         removed: { "berth.dev/pools": null, "berth.dev/ips": "10.20.0.78" },
         otherwise: { "cni.projectcalico.org/ipAddrs": '["10.20.0.83"]' },
         covered: { "berth.dev/pools": "web", [REVIEWED]: null },
+        lined: { "berth.dev/pools": "db\nberth.dev/sticky=true" }, // what follows it in the lines that were reviewed
       })) {
         const { pod, reviews } = await created(name, { ...STICKY, [ORDER]: JSON.stringify(does) });
         assert.match(String(pod), /pods.berth.dev" denied the request: .*(admission|pool)/, name);
