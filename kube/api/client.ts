@@ -20,11 +20,11 @@ export type Body = Readonly<Record<string, unknown>>;
 /** What was seen of an object: a change or deletion happens to exactly this or not at all. */
 type ObjectVersion = Pick<ItemMeta, "uid" | "resourceVersion">;
 
-type Patch =
-  /** RFC 6902. */
-  | { readonly type: "json"; readonly operations: readonly Body[] }
-  /** RFC 7396: null takes a field away. `mayBeUnknown`: fields that the kind does not have are dropped, instead of refused. */
-  | { readonly type: "merge"; readonly body: Body; readonly mayBeUnknown?: boolean };
+/** `mayBeUnknown`: fields that the kind does not have are dropped, instead of refused. */
+type Patch = { readonly mayBeUnknown?: boolean } & (
+  | { /** RFC 6902. */ readonly type: "json"; readonly operations: readonly Body[] }
+  | { /** RFC 7396: null takes a field away. */ readonly type: "merge"; readonly body: Body }
+);
 
 interface Page {
   readonly items: readonly KubeItem[];
@@ -112,7 +112,7 @@ export class Client {
     const answer = await this.#call({
       method: "PATCH",
       path: subresource === undefined ? path : `${path}/${subresource}`,
-      query: patch.type === "merge" && patch.mayBeUnknown === true ? LENIENT_WRITE : WRITE,
+      query: patch.mayBeUnknown === true ? LENIENT_WRITE : WRITE,
       contentType: patch.type === "json" ? "application/json-patch+json" : "application/merge-patch+json",
       body: patch.type === "json" ? patch.operations : patch.body,
     });

@@ -80,6 +80,11 @@ export function finalizersFor(
   return wanted ? [...finalizers, IN_USE] : finalizers.filter((finalizer) => finalizer !== IN_USE);
 }
 
+/** Whether it has what definitions of before may lack, as they do for a while when Helm rolls back, and what can be done without. */
+export function mayBeUnknown(next: Records[Kind]): boolean {
+  return "cooldownMs" in next;
+}
+
 /** The write that took the last finalizer of a deleted object is answered with the object, and it is gone all the same. */
 export function isGone({ metadata: { deletionTimestamp, finalizers = [] } }: KubeItem): boolean {
   return deletionTimestamp !== undefined && finalizers.length === 0;

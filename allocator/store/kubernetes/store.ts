@@ -27,6 +27,7 @@ import {
   finalizersFor,
   isGone,
   keyOfPlace,
+  mayBeUnknown,
   needsReport,
   placeOf,
   resourceOf,
@@ -149,7 +150,7 @@ class KubernetesStore implements Store {
       { op: "replace", path: "/spec", value: specOf(kind, next, seen) },
       ...(finalizers ? [{ op: "add", path: "/metadata/finalizers", value: finalizers }] : []),
     ];
-    const item = await client.patch(place, { type: "json", operations });
+    const item = await client.patch(place, { type: "json", operations, mayBeUnknown: mayBeUnknown(next) });
     if (item?.metadata.resourceVersion !== seen.revision || isGone(item)) return this.#resultOf(kind, item);
     // It changed nothing, and the API server gives no new revision for that.
     const metadata = { ...preconditionsOf(seen), annotations: { [REPEAT]: this.#deps.random.token() } };
