@@ -73,7 +73,7 @@ const any = (...parts: readonly string[]) => parts.join(" || ");
 const requests = () => [...OWN_REQUESTS, ...keysOf(readOn("pod"))];
 
 /**
- * Of a pod whose request is what Berth was asked at first nothing is left to be said (allocator/manifest/reviewed-request.ts). A key
+ * Of a pod whose request is what Berth was asked at first, and that has what it was given, nothing is left to be said (allocator/manifest/reviewed-request.ts). A key
  * that went is looked for by name alone, for a value that is another one shows from the other side.
  */
 function changedSince(): string {
@@ -86,7 +86,7 @@ function changedSince(): string {
   return any(
     `!('${REVIEWED_REQUEST}' in ${OBJECT}.orValue({}))`,
     `!${reviewed}.split('\\n').all(line, line == '' || line.split('=')[0] in object.metadata.annotations)`,
-    `object.metadata.annotations.exists(key, ${isAsking} && !(key in ${list(ASSIGNED)}) && ${isOther})`,
+    `object.metadata.annotations.exists(key, ${isAsking} && key != '${REVIEWED_REQUEST}' && ${isOther})`,
   );
 }
 

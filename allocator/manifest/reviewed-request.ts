@@ -20,13 +20,16 @@ export const NAMED_DOMAIN = /^[^/.]+[.][^/]+[.]kubernetes[.]io[/]/;
 const LONGEST = 512;
 
 /**
- * `key=value` of all that may decide what a pod is given, a line each; undefined where that is too long for a pod to carry, or a value has
- * lines of its own: the API server asks again then.
+ * `key=value` of all that may decide what a pod is given, and of what it was given (`assigned`), a line each; undefined where that is too
+ * long for a pod to carry, or a value has lines of its own: the API server asks again then.
  */
-export function reviewedRequest(annotations: Labels): string | undefined {
-  const asking = Object.entries(annotations).filter(([key]) => isOfRequest(key) && !ASSIGNED.includes(key));
-  if (asking.some(([, value]) => value.includes("\n"))) return undefined;
-  const text = asking.map(([key, value]) => `${key}=${value}`).join("\n");
+export function reviewedRequest(annotations: Labels, assigned: Labels): string | undefined {
+  const own = Object.entries(annotations).filter(([key]) => !ASSIGNED.includes(key));
+  const lines = Object.entries({ ...Object.fromEntries(own), ...assigned }).filter(([key]) =>
+    isOfRequest(key),
+  );
+  if (lines.some(([, value]) => value.includes("\n"))) return undefined;
+  const text = lines.map(([key, value]) => `${key}=${value}`).join("\n");
   return text.length > LONGEST ? undefined : text;
 }
 

@@ -110,6 +110,8 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
         removed: { "berth.dev/pools": null, "berth.dev/ips": "10.20.0.78" },
         otherwise: { "cni.projectcalico.org/ipAddrs": '["10.20.0.83"]' },
         covered: { "berth.dev/pools": "web", [REVIEWED]: null },
+        claimed: { "berth.dev/claim": "pooled" },
+        unaddressed: { "berth.dev/addresses": null },
         lined: { "berth.dev/pools": "db\nberth.dev/sticky=true" }, // what follows it in the lines that were reviewed
       })) {
         const { pod, reviews } = await created(name, { ...STICKY, [ORDER]: JSON.stringify(does) });
@@ -132,7 +134,10 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
     it("is nothing that a pod can do without by what it brings along", async () => {
       const forged = "berth.dev/ips=10.20.0.81";
       const got = await created("forger", { ...STICKY, [REVIEWED]: forged });
-      assert.equal(annotationsOf(got)[REVIEWED], "berth.dev/pools=db\nberth.dev/sticky=true");
+      assert.match(
+        annotationsOf(got)[REVIEWED] ?? "",
+        /^berth.dev\/pools=db\nberth.dev\/sticky=true\nberth.dev\/claim=forger\nberth.dev\/addresses=10.20.0.[0-9]+$/,
+      );
       const bare = await created("bare", { [REVIEWED]: forged });
       assert.equal(annotationsOf(bare)[REVIEWED], undefined);
       const late = await created("forged-late", {

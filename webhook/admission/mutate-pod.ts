@@ -221,21 +221,22 @@ async function admit(
       ...warningsOfUnwritten(macs.unwritten),
     ],
   };
-  const written = { ...assigned, ...reviewed(admission, podAllocation, { ...annotations, ...assigned }) };
+  const written = { ...assigned, ...reviewed(admission, podAllocation, { annotations, assigned }) };
   if (signal.aborted && podAllocation.kind === "anySlot") await giveHoldBack(admission.context, got.claim);
   return answer(request, pod, written, besides);
 }
 
 /**
- * With it the API server does not ask a second time as long as nobody has changed the request. Not for a pod that asks for nothing itself and
+ * With it the API server does not ask a second time as long as nobody has changed the request, or what it was given. Not for a pod that asks for nothing itself and
  * has what its claim had: the second review looks whether that is so still. On one host the second review is where the pod comes to be.
  */
 function reviewed(
   { embedded }: AdmissionContext,
   { requests: [{ followsClaim }] }: PodAllocation,
-  annotations: Labels,
+  { annotations, assigned }: { readonly annotations: Labels; readonly assigned: Labels },
 ): Labels {
-  const text = embedded === undefined && followsClaim !== "any" ? reviewedRequest(annotations) : undefined;
+  const isSettled = embedded === undefined && followsClaim !== "any";
+  const text = isSettled ? reviewedRequest(annotations, assigned) : undefined;
   return text === undefined ? {} : { [REVIEWED_REQUEST]: text };
 }
 
