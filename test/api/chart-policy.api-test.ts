@@ -139,7 +139,16 @@ if (havePartsOrSkip(["helm"])) {
         const preview = /workloads\.berth\.dev$|^labels\./.test(entry.name);
         // foreignRequests: refuse, of a namespace; a pod follows failurePolicy
         assert.equal(entry.failurePolicy, closed && !preview ? "Fail" : "Ignore", entry.name);
+        const names = (entry.matchConditions ?? []).map(({ name }) => name);
+        assert.ok(!names.includes("changed-since"), "a first review that failed has written nothing");
       }
+      const skipping = entriesOf(await render({})).filter(({ matchConditions = [] }) =>
+        matchConditions.some(({ name }) => name === "changed-since"),
+      );
+      assert.deepEqual(
+        skipping.map(({ name }) => name),
+        ["pods.berth.dev", "namespace.pods.berth.dev"],
+      );
       const policy = asksOf(manifests);
       assert.ok(policy.includes('"net":"berth"') && policy.includes('"key":"berth"'));
       const binding = only(manifests, "ValidatingAdmissionPolicyBinding", "pods.berth.dev");
