@@ -105,6 +105,38 @@ describe("agent's socket", () => {
     assert.deepEqual(await readdir(join(bench.folder, "run")), []);
   });
 
+  it("makes its socket again where the one that was removed is put back", async () => {
+    bench.path = join(bench.folder, "run", "agent.sock");
+    await bench.serve(async () => fine);
+    const aside = join(bench.folder, "aside");
+    await rename(join(bench.folder, "run"), aside); // as under a mount
+    await bench.tick();
+    await until(() => bench.lines.length === 1);
+    await rm(join(bench.folder, "run"), { recursive: true });
+    await rename(aside, join(bench.folder, "run"));
+    await bench.tick();
+    await until(() => bench.lines.length === 2);
+    assert.deepEqual(bench.lines, Array(2).fill("the socket was gone, and is made again"));
+    assert.deepEqual(await bench.client(encodeCall(callOf("a"))).reply(), fine);
+  });
+
+  it("leaves a socket alone that another listens on, until nobody does", async () => {
+    await bench.serve(async () => fine);
+    const other = createServer((socket) => socket.on("error", () => {}).end("other"));
+    await rm(bench.path);
+    other.listen(bench.path);
+    await once(other, "listening");
+    await bench.tick();
+    await bench.tick();
+    const client = bench.client();
+    await until(() => client.ended);
+    assert.deepEqual([String(client.bytes), bench.lines], ["other", []]);
+    other.close();
+    await bench.tick();
+    await until(() => bench.lines.length === 1);
+    assert.deepEqual(await bench.client(encodeCall(callOf("a"))).reply(), fine);
+  });
+
   it("says once that its socket cannot be made again, and makes it when it can", async () => {
     bench.path = join(bench.folder, "run", "agent.sock");
     await bench.serve(async () => fine);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { existsSync } from "node:fs";
+import { lstatSync, rmSync, type Stats } from "node:fs";
 import { lstat, mkdir, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
@@ -53,6 +53,8 @@ class ServedSocket implements SocketServer {
   readonly path: string;
   readonly #options: SocketOptions;
   #server: Server;
+  /** The socket's own file, of the listener that there is. */
+  #file: Stats | undefined;
   #isLost = false;
   /** For want of file descriptors. */
   #isPaused = false;
@@ -92,18 +94,20 @@ class ServedSocket implements SocketServer {
   async #listenHere(): Promise<void> {
     const server = this.#server;
     await listenPrivately(server, this.path);
+    this.#file = fileAt(this.path);
     server.on("error", (error) => this.#options.log.error("socket failed", { error }));
   }
 
   /** A socket that somebody has removed, with its folder perhaps, is made again: no call would reach this process any more. */
   async #makeAgainIfGone(): Promise<void> {
-    if (existsSync(this.path)) return;
-    const { log } = this.#options;
     const { path } = this;
+    const { log } = this.#options;
     try {
+      if (!(await this.#isGone())) return;
       await makeFolderOf(path);
-      if (this.#closing !== undefined || existsSync(path)) return;
+      if (!(await this.#isGone()) || this.#closing !== undefined) return;
       this.#server.close(); // to calls that came by it nothing happens
+      rmSync(path, { force: true });
       this.#server = this.#serverOfCalls();
       await this.#listenHere();
       log.warn("the socket was gone, and is made again", { path });
@@ -129,6 +133,14 @@ class ServedSocket implements SocketServer {
       "no file descriptor is left: the socket is closed, and no call comes, until there are some again",
       { path },
     );
+  }
+
+  /** Also where another's socket stands in its place that nobody listens on: one that was moved away and back, or had a mount over it. */
+  async #isGone(): Promise<boolean> {
+    const there = fileAt(this.path);
+    if (there === undefined) return true;
+    if (this.#file !== undefined && isSameFile(there, this.#file)) return false;
+    return there.isSocket() && !(await isServed(this.path));
   }
 
   get #limit(): number {
@@ -191,6 +203,16 @@ function createBudget(limit: number): MemoryBudget {
       left += bytes;
     },
   };
+}
+
+/** Undefined: nothing is there. Throws where that is not known. */
+function fileAt(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false });
+}
+
+/** A number may be that of one that was removed. */
+function isSameFile(one: Stats, other: Stats): boolean {
+  return one.ino === other.ino && one.dev === other.dev && one.birthtimeMs === other.birthtimeMs;
 }
 
 async function makeFolderOf(path: string): Promise<void> {
