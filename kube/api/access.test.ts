@@ -255,6 +255,18 @@ describe("the way to the API server", () => {
     });
   });
 
+  it("of a kubeconfig is a plugin, whose certificate may be no text", async () => {
+    const kubeconfig = join(folder, "kubeconfig");
+    const exec = { command: "echo", args: ['{"status": {"clientCertificateData": 5, "clientKeyData": 6}}'] };
+    writeFileSync(kubeconfig, kubeconfigOf({ port: "1", ca: "ca" }, { exec }));
+    const connection = connect(await accessOf({ kubeconfig }), { clock: createClock(), userAgent: "test" });
+    await assert.rejects(connection.call({ method: "GET", path: "/" }), {
+      code: "STORE_UNAVAILABLE",
+      message: "no credentials for the API server at https://127.0.0.1:1: the client's cert is no text",
+    });
+    connection.close();
+  });
+
   it("of a kubeconfig that is none is refused", async () => {
     const kubeconfig = join(folder, "none");
     await assert.rejects(accessOf({ kubeconfig }), {

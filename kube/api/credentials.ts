@@ -123,6 +123,7 @@ export class TokenSource {
       // a token of several lines is no mistake of who calls
       for (const [name, value] of Object.entries(options.headers ?? {}))
         validateHeaderValue(name, String(value));
+      requireText({ cert: options.cert, key: options.key });
       return options;
     } catch (error) {
       const words = `no credentials for the API server at ${this.server}: ${messageOf(error)}`;
@@ -147,6 +148,14 @@ export class TokenSource {
       calls: new OneServerAgent({ ...given, keepAlive: true, maxSockets: MOST_SOCKETS, timeout: IDLE_MS }),
       streams: new OneServerAgent({ ...given, keepAlive: false }),
     };
+  }
+}
+
+/** A plugin may print anything. Throws for what TLS would take for a mistake of who calls. */
+function requireText(parts: Readonly<Record<string, unknown>>): void {
+  for (const [name, part] of Object.entries(parts)) {
+    if (part === undefined || typeof part === "string" || Buffer.isBuffer(part)) continue;
+    throw new Error(`the client's ${name} is no text`);
   }
 }
 
