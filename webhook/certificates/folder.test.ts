@@ -124,6 +124,15 @@ describe("ensureCertificates", () => {
     assert.deepEqual(await ensure(), second);
   });
 
+  it("keeps the authority on a clock that is not set yet", async () => {
+    const { authority } = await ensure();
+    const set = clock;
+    clock = new ManualClock(60_000); // since 1970
+    assert.deepEqual((await ensure()).authority, authority);
+    clock = set;
+    assert.deepEqual((await ensure()).authority, authority);
+  });
+
   it("makes the authority again after a crash between the two writes of the next one", async () => {
     const first = await ensure();
     clock.advance((3650 - 89) * DAY_MS);

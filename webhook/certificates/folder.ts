@@ -27,6 +27,9 @@ export interface EnsuredCertificates {
   readonly client: CertificatePair;
 }
 
+/** A clock that says less is not set yet, as of a host that starts without a battery: by it no authority is judged, which others trust. */
+const SET_SINCE = Date.UTC(2020, 0);
+
 interface PairFiles {
   readonly cert: string;
   readonly key: string;
@@ -75,7 +78,7 @@ async function ensureAuthority(files: PairFiles, clock: Pick<Clock, "now">): Pro
   const { validFromDate, validToDate } = ofUse(files, () => readCertificate(cert));
   const now = clock.now();
   // made while the clock was ahead: nobody takes what it signs before then
-  const isEarly = validFromDate.getTime() > now;
+  const isEarly = validFromDate.getTime() > now && now >= SET_SINCE;
   // whatever its key is: after a crash between the two writes it is that of the next one already
   if (isEarly || validToDate.getTime() < now + LEAF_LIFE_MS) {
     return await keep(files, await issueAuthority(clock));
