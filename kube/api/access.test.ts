@@ -185,7 +185,7 @@ describe("the way to the API server", () => {
     connection.close();
   });
 
-  it("of a kubeconfig is a plugin, which is ended when a call's time is over", {
+  it("of a kubeconfig is a plugin, which is ended after a minute", {
     timeout: 60_000,
   }, async () => {
     const [kubeconfig, command, pidFile] = ["kubeconfig", "plugin", "pid"].map((name) => join(folder, name));
@@ -199,11 +199,11 @@ describe("the way to the API server", () => {
     writeFileSync(kubeconfig, kubeconfigOf({ port: "1", ca: "ca" }, { exec }));
     const clock = new ManualClock();
     const connection = connect(await accessOf({ kubeconfig }), { clock, userAgent: "test" });
-    const call = connection.call({ method: "GET", path: "/", timeoutMs: 3_000 });
+    const call = connection.call({ method: "GET", path: "/", timeoutMs: 90_000 });
     const pid = await eventually("the plugin runs", () =>
       existsSync(pidFile) ? Number(readFileSync(pidFile, "utf8")) : undefined,
     );
-    clock.advance(3_000);
+    clock.advance(60_000);
     const words = `the plugin ${command} of the kubeconfig's user "u" did not end in time, and was ended (process ${pid}); `;
     await assert.rejects(call, {
       code: "TIMED_OUT",
@@ -211,6 +211,29 @@ describe("the way to the API server", () => {
     });
     await eventually("it has ended", () => (existsSync(`/proc/${pid}`) ? undefined : true));
     connection.close();
+  });
+
+  it("of a kubeconfig is a plugin, which may take longer than a call that waits for it", {
+    timeout: 60_000,
+  }, async () => {
+    await served(async (server) => {
+      const [kubeconfig, begun, go] = ["kubeconfig", "begun", "go"].map((name) => join(folder, name));
+      assert.ok(kubeconfig !== undefined && begun !== undefined && go !== undefined);
+      const script = `echo once >> ${begun}; until [ -e ${go} ]; do sleep 0.02; done; echo '{"status": {"token": "two"}}'`;
+      writeFileSync(kubeconfig, kubeconfigOf(server, { exec: { command: "sh", args: ["-c", script] } }));
+      const clock = new ManualClock();
+      const connection = connect(await accessOf({ kubeconfig }), { clock, userAgent: "test" });
+      const calls = [1, 2].map(() => connection.call({ method: "GET", path: "/", timeoutMs: 1_000 }));
+      const ends = Promise.all(calls.map((call) => assert.rejects(call, { code: "TIMED_OUT" })));
+      await eventually("the plugin runs", () => (existsSync(begun) ? true : undefined));
+      clock.advance(1_000);
+      await ends;
+      const next = connection.call({ method: "GET", path: "/", timeoutMs: 10_000 });
+      writeFileSync(go, "");
+      assert.equal((await next).status, 200);
+      assert.equal(readFileSync(begun, "utf8"), "once\n");
+      connection.close();
+    });
   });
 
   it("of a kubeconfig is a plugin, for which a person may log in before a call's time begins", {

@@ -103,7 +103,7 @@ class HttpsConnection implements Connection {
   readonly #closing = new AbortController();
 
   constructor(kubeConfig: ApiAccess, deps: ConnectionDeps) {
-    this.#tokens = new TokenSource(kubeConfig, deps.clock);
+    this.#tokens = new TokenSource(kubeConfig, deps.clock, deps.loginMs);
     this.#server = urlToHttpOptions(new URL(this.#tokens.server));
     this.#clock = deps.clock;
     this.#bodies = new LargeBodies(deps.clock);

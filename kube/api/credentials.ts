@@ -46,22 +46,32 @@ class OneServerAgent extends Agent {
   }
 }
 
+/** A plugin that takes longer is ended. */
+const PLUGIN_MS = 60_000;
+
+interface Asking {
+  readonly credentials: Promise<Credentials>;
+  end(): void;
+}
+
 /** The credentials of a KubeConfig, asked for again when they are old or were refused. */
 export class TokenSource {
   readonly #kubeConfig: ApiAccess;
   readonly #clock: Clock;
   #known: Known | undefined;
   #agents: Known | undefined;
-  /** Each ends an asking that is under way. */
-  readonly #asking = new Set<() => void>();
+  /** Under way; all who wait for credentials wait for the same. */
+  #asking: Asking | undefined;
+  readonly #longestMs: number;
 
   /** `https://host:port`, with a path where there is one. */
   readonly server: string;
 
   /** Throws CONFIG_INVALID for a KubeConfig without a cluster that is reached over TLS. */
-  constructor(kubeConfig: ApiAccess, clock: Clock) {
+  constructor(kubeConfig: ApiAccess, clock: Clock, loginMs = 0) {
     this.#kubeConfig = kubeConfig;
     this.#clock = clock;
+    this.#longestMs = Math.max(PLUGIN_MS, loginMs);
     this.server = (kubeConfig.getCurrentCluster()?.server ?? "").replace(/\/$/, "");
     if (!this.server.startsWith("https://")) {
       const words = `the kubeconfig's cluster must have a server that begins with https://, not ${JSON.stringify(this.server)}`;
@@ -69,11 +79,36 @@ export class TokenSource {
     }
   }
 
-  /** Throws STORE_UNAVAILABLE when a token, certificate or plugin cannot be read, TIMED_OUT when that takes until then (monotonic). */
+  /**
+   * Throws STORE_UNAVAILABLE when a token, certificate or plugin cannot be read, TIMED_OUT when that takes until then (monotonic): who waited
+   * goes, and a plugin that is slow goes on for whoever comes next.
+   */
   async current(until: number): Promise<Credentials> {
     const now = this.#clock.monotonic();
     if (this.#known !== undefined && now - this.#known.readAt < FRESH_MS) return this.#known;
-    const options = await this.#read(until - now);
+    this.#asking ??= this.#ask();
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const words = `no credentials for the API server at ${this.server}: they do not come in time`;
+    const stop = alarmOf(this.#clock, until - now, () => reject(new BerthError("TIMED_OUT", words)));
+    try {
+      return await Promise.race([this.#asking.credentials, late]);
+    } finally {
+      stop();
+    }
+  }
+
+  #ask(): Asking {
+    const ending = new AbortController();
+    const credentials = this.#read(ending).then((options) => this.#keep(options));
+    const asking = { credentials, end: () => ending.abort() };
+    const over = () => {
+      if (this.#asking === asking) this.#asking = undefined;
+    };
+    credentials.then(over, over);
+    return asking;
+  }
+
+  #keep(options: RequestOptions): Known {
     const {
       agent,
       ca,
@@ -90,7 +125,7 @@ export class TokenSource {
     const identity = JSON.stringify(tls, (_, value) => (Buffer.isBuffer(value) ? String(value) : value));
     const proxy = this.#kubeConfig.getCurrentCluster()?.proxyUrl !== undefined ? agent : undefined;
     const { calls, streams } = this.#agentsFor(identity, tls, typeof proxy === "object" ? proxy : undefined);
-    this.#known = { options: rest, calls, streams, identity, readAt: now };
+    this.#known = { options: rest, calls, streams, identity, readAt: this.#clock.monotonic() };
     this.#agents = this.#known;
     return this.#known;
   }
@@ -98,6 +133,7 @@ export class TokenSource {
   /** The API server did not know us (401): the next call asks again. */
   refused(): void {
     this.#known = undefined;
+    this.#asking = undefined; // it may have begun before
   }
 
   /** Closes idle connections; what is under way goes on. */
@@ -105,18 +141,15 @@ export class TokenSource {
     this.#known = undefined;
     closeIdle(this.#agents);
     this.#agents = undefined;
-    for (const end of this.#asking) end();
+    this.#asking?.end();
   }
 
-  async #read(ms: number): Promise<RequestOptions> {
-    const asking = new AbortController();
+  async #read(asking: AbortController): Promise<RequestOptions> {
     const { promise: ended, reject } = Promise.withResolvers<never>();
-    const end = () => {
-      asking.abort();
-      setImmediate(reject, new Error("they do not come in time")); // who is asked may know more, and says it first
-    };
-    const stop = alarmOf(this.#clock, ms, end);
-    this.#asking.add(end);
+    // who is asked may know more, and says it first
+    const end = () => void setImmediate(reject, new Error("they do not come in time"));
+    asking.signal.addEventListener("abort", end);
+    const stop = alarmOf(this.#clock, this.#longestMs, () => asking.abort());
     const options: RequestOptions = { signal: asking.signal };
     try {
       await Promise.race([this.#kubeConfig.applyToHTTPSOptions(options), ended]);
@@ -131,7 +164,6 @@ export class TokenSource {
       throw new BerthError(code, words, { cause: error });
     } finally {
       stop();
-      this.#asking.delete(end);
     }
   }
 
