@@ -51,7 +51,7 @@ cni() {
   netconf | CNI_COMMAND=$1 CNI_CONTAINERID=$3 CNI_NETNS=/run/netns/brt$tag-$2 CNI_IFNAME=eth0 CNI_PATH=$cnipath \
     CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=$2;K8S_POD_INFRA_CONTAINER_ID=$3" "$plugin"
 }
-address_of() { grep -o '"address": *"[^"]*"' | cut -d'"' -f4 | tr '\n' ' '; }
+address_of() { grep -o '"address": *"[^"]*"' | cut -d'"' -f4 | paste -s -d ' ' -; }
 
 # start POD CONTAINER: makes a namespace and attaches it, prints what the pod was given
 start() {
@@ -61,7 +61,7 @@ start() {
   fi
   printf '  %-10s container %-10s -> ' "$1" "$2"
   cni ADD "$1" "$2" >"$dir/answer" || fail "$(cat "$dir/answer")"
-  address_of <"$dir/answer"; echo
+  address_of <"$dir/answer"
 }
 stop() {
   cni DEL "$1" "$2" || fail "DEL $1"
