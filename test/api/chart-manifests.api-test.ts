@@ -15,6 +15,13 @@ import {
 import { only, render } from "./chart-release.ts";
 import { configuration } from "./webhooks.ts";
 
+/** The paths of all fields that are null. */
+function nullsIn(value: unknown, path: string): readonly string[] {
+  if (value === null) return [path];
+  if (typeof value !== "object") return [];
+  return Object.entries(value).flatMap(([key, inner]) => nullsIn(inner, `${path}.${key}`));
+}
+
 if (havePartsOrSkip(["helm"])) {
   describe("the chart with other names of the plugin", () => {
     it("tells the agents, and gives them the file that whereabouts' networks rely on", async () => {
@@ -65,6 +72,11 @@ if (havePartsOrSkip(["helm"])) {
             assert.equal(readinessProbe?.httpGet?.path, "/readyz");
           }
         }
+      });
+
+      it("leave out what has no value", () => {
+        for (const { kind, metadata, ...manifest } of manifests)
+          assert.deepEqual(nullsIn(manifest, `${kind} ${metadata.name}`), []);
       });
 
       it("have one image, which the values name", () => {

@@ -16,6 +16,7 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{- /* Of the webhook's pods. On the nodes' network they start where nodes wait for a network, which may wait for Berth. */ -}}
+{{- /* Empty where there are none. */ -}}
 {{- define "berth.webhookTolerations" -}}
 {{- $early := list }}
 {{- if .hostNetwork }}
@@ -23,7 +24,9 @@ app.kubernetes.io/component: {{ . }}
 {{- $early = append $early (dict "key" (printf "node.kubernetes.io/%s" $key) "operator" "Exists" "effect" "NoSchedule") }}
 {{- end }}
 {{- end }}
-{{- concat $early .tolerations | toYaml }}
+{{- with concat $early .tolerations }}
+{{- toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /* What its pods carry: nothing that changes with the chart alone, for that would start them anew. */ -}}
