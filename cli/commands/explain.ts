@@ -179,12 +179,8 @@ async function dryRunObject(
   const { judgeManifest } = await import("../explain/manifest-rules.ts");
   const { kind, metadata } = object;
   const { refusal, warnings, idle } = await judgeManifest(forecast.view, world, object, dialects);
-  if (refusal !== undefined) {
-    const last = metadata.name === "" ? `${metadata.generateName}*` : metadata.name;
-    const parts = [kind.toLowerCase(), kind === "Namespace" ? "" : metadata.namespace, last];
-    const subject = parts.filter((part) => part !== "").join("/");
-    return { rows: [{ subject, outcome: refusal, request: {} }], warnings };
-  }
+  if (refusal !== undefined)
+    return { rows: [{ subject: wholeOf(object), outcome: refusal, request: {} }], warnings };
   const isNamed = (kind === "Deployment" || kind === "StatefulSet") && metadata.name !== "";
   const there = isNamed
     ? await ifAllowed(() => world.object(kind, metadata.namespace, metadata.name))
@@ -195,16 +191,27 @@ async function dryRunObject(
   const seen = { view: forecast.view, place, isThere, replicas, ...(there && { there }) };
   const known = { ...seen, ...(dialects === undefined ? {} : { dialects }) };
   const beside = judgeBeside(known, object, rows);
-  const judged = isRefusal(beside) ? refusedBeside(rows, beside) : rows;
+  const judged = isRefusal(beside) ? refusedBeside(object, rows, beside) : rows;
   const told = isThere ? judged.map(letThrough) : judged;
   if (isRefusal(beside)) return { rows: told, warnings };
   const asksNothing = rows.every(({ outcome }) => !isRefusal(outcome) && outcome.kind === "nothing");
   return { rows: told, warnings: [...warnings, ...beside, ...(asksNothing ? idle : [])] };
 }
 
-/** What they are refused for themselves comes first. */
-function refusedBeside(rows: readonly DryRunner[], outcome: Refusal): readonly DryRunner[] {
-  return rows.some((row) => isRefusal(row.outcome)) ? rows : rows.map((row) => ({ ...row, outcome }));
+function wholeOf({ kind, metadata }: KubeObject): string {
+  const last = metadata.name === "" ? `${metadata.generateName}*` : metadata.name;
+  const parts = [kind.toLowerCase(), kind === "Namespace" ? "" : metadata.namespace, last];
+  return parts.filter((part) => part !== "").join("/");
+}
+
+/** What they are refused for themselves comes first; else it is the object as a whole that is refused. */
+function refusedBeside(
+  object: KubeObject,
+  rows: readonly DryRunner[],
+  outcome: Refusal,
+): readonly DryRunner[] {
+  if (rows.some((row) => isRefusal(row.outcome))) return rows;
+  return [{ subject: wholeOf(object), outcome, request: rows[0]?.request ?? {} }];
 }
 
 /** Of annotations that stand on a workload and belong into its template. */
