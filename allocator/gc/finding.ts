@@ -28,7 +28,7 @@ export interface Finding {
     | "journal-refused" // a stack would not start on the folder: another journal has served since the host booted
     | "unneeded" // a claim that no living pod, workload, person or retention needs (cli/explain/unneeded-claims.ts)
     | "missing" // an ordinal that its StatefulSet wants and that has no claim (cli/explain/ordinals-without-claim.ts)
-    | "of-another" // the same, and the claim of its name is another identity's
+    | "of-another" // the same, and the claim of its name is another identity's, or made by hand with other addresses
     | "in-use" // addresses of a pool that others have, and not from Berth (cli/explain/occupied-addresses.ts)
     | "asks-in-vain" // a pod that asks where Berth does not look (cli/explain/pod-survey.ts)
     | "shared-cidr" // two nodes have CIDRs that share addresses (cli/explain/shared-node-cidrs.ts)

@@ -26,6 +26,9 @@ function ordinalOf(ordinal: number): Identity {
   return { kind: "StatefulSet", apiVersion: "apps/v1", name: "mysql", ordinal };
 }
 
+const BY_HAND =
+  "claim shop/mysql-1 was made by hand and holds 10.20.0.80, and this asks for 10.20.0.71; ask for what the claim has, or delete the claim or change its spec.request";
+
 /** What `check` says of a StatefulSet of that size beside these claims. */
 async function checked(
   t: TestContext,
@@ -155,5 +158,17 @@ describe("berthctl check of the ordinals of a StatefulSet", () => {
       handMade: true,
     } as const;
     assert.match(await checked(t, [FIRST, made]), /^ok: /);
+  });
+
+  it("names one whose pod is refused for a claim that a person made, in the words of admission", async (t) => {
+    const made = {
+      ...claimOf("mysql-1", "10.20.0.80", { kind: "Pod", apiVersion: "v1", name: "mysql-1" }),
+      handMade: true,
+    } as const;
+    assert.equal(
+      await checked(t, [FIRST, made]),
+      `pending   of-another   StatefulSet mysql, ordinal 1 has no claim, and its pod is refused when it is created: ${BY_HAND}\n` +
+        "ok, but 1 ordinal has no claim: 1 pool, 2 claims, 2 reservations, 0 attachments\n",
+    );
   });
 });

@@ -31,7 +31,7 @@ interface MissingClaim {
   /** namespace/name */
   readonly key: string;
   readonly identity: Identity;
-  /** Of another identity. */
+  /** Of another identity, or made by hand. */
   readonly claim: Claim | undefined;
   /** What is to be reserved for it, or why it can have none, by its template alone. */
   readonly allocation: AllocationRequest | Refusal;
@@ -53,8 +53,8 @@ const MAX_TOLD = 3;
 const UNTOLD = { random: { token: () => "", fraction: () => 0 } };
 
 /**
- * Ordinals that a StatefulSet wants and that have no claim, or whose name has one of another identity: their addresses
- * are kept for nobody. Looked at twice, the second time one by one. Undefined: this user may not list StatefulSets.
+ * Ordinals that a StatefulSet wants and that have no claim, or whose name has one of another identity, or one made by hand with which
+ * their pods are refused: their addresses are kept for nobody. Looked at twice, the second time one by one. Undefined: this user may not list StatefulSets.
  */
 export async function ordinalsWithoutClaim(
   claims: readonly { readonly key: string; readonly record: Claim }[],
@@ -68,7 +68,8 @@ export async function ordinalsWithoutClaim(
     const view = place === "cluster" && sets.length > 0 ? await partialCache(backend.store, []) : undefined;
     const claim = async (key: string) => known.get(key);
     const seen = { world, place, clock, claim, ...(view && { view }) };
-    const suspects = await missingClaimsOf(sets, seen);
+    const where = { store: backend.store, place, clock };
+    const suspects = await withoutFitting(await missingClaimsOf(sets, seen), where);
     if (suspects.length === 0) return [];
     await clock.sleep(GRACE_MS);
     const names = new Set(suspects.map(({ key }) => key));
@@ -81,7 +82,7 @@ export async function ordinalsWithoutClaim(
       nodes: () => nodes,
     });
     const lacks = again.filter(({ key }) => names.has(key));
-    return await findingsOf(lacks, { store: backend.store, place, clock });
+    return await findingsOf(await withoutFitting(lacks, where), where);
   });
 }
 
@@ -92,8 +93,10 @@ export async function ordinalsLacking(
   clock: Clock,
 ): Promise<readonly string[]> {
   const claim: Claims = async (key) => (await store.get("claim", key))?.record;
-  const lacks = await lacksOfSet(set, { world: admitted, clock, place: "data", claim });
-  const first = await findingsOf(lacks.slice(0, MAX_TOLD), { store, place: "data", clock });
+  const where = { store, place: "data", clock } as const;
+  const found = await lacksOfSet(set, { world: admitted, clock, place: "data", claim });
+  const lacks = await withoutFitting(found, where);
+  const first = await findingsOf(lacks.slice(0, MAX_TOLD), where);
   const told = first.map(({ message }) => message);
   return lacks.length <= MAX_TOLD
     ? told
@@ -156,19 +159,33 @@ async function lacksOfSet(
   return lacks;
 }
 
-/** What a person wrote is for whoever has the name; what is being given back is found as such. */
-function isIts({ handMade, releasing, identity }: Claim, wanted: Identity): boolean {
-  if (handMade === true || releasing === true) return true;
+/** What is being given back, or made by hand and not reserved yet, is found as such. */
+function isIts({ handMade, nonce, releasing, identity }: Claim, wanted: Identity): boolean {
+  if (releasing === true) return true;
+  if (handMade === true) return nonce === "";
   const { kind, apiVersion, name, ordinal } = identity;
   const isSame = kind === wanted.kind && name === wanted.name && ordinal === wanted.ordinal;
   return isSame && isSameGroup(apiVersion, wanted.apiVersion);
 }
 
+/** What a person wrote is for whoever has the name, if that asks for what it has. */
+async function withoutFitting(
+  lacks: readonly MissingClaim[],
+  where: WhereReserved,
+): Promise<readonly MissingClaim[]> {
+  const made = lacks.filter(({ claim }) => claim?.handMade === true);
+  const refusals = await refusalNow(askedBy(made), where);
+  const fitting = made.filter(({ allocation }) => !isRefusal(allocation) && !refusals.has(allocation));
+  return lacks.filter((one) => !fitting.includes(one));
+}
+
+function askedBy(lacks: readonly MissingClaim[]): readonly AllocationRequest[] {
+  return lacks.flatMap(({ allocation }) => (isRefusal(allocation) ? [] : allocation));
+}
+
 async function findingsOf(lacks: readonly MissingClaim[], where: WhereReserved): Promise<Finding[]> {
-  const asked = lacks.flatMap(({ claim, allocation }) =>
-    claim !== undefined || isRefusal(allocation) ? [] : allocation,
-  );
-  const refusals = await refusalNow(asked, where);
+  const judged = lacks.filter(({ claim }) => claim === undefined || claim.handMade === true);
+  const refusals = await refusalNow(askedBy(judged), where);
   return lacks.map((one) =>
     found(one, isRefusal(one.allocation) ? one.allocation : refusals.get(one.allocation)),
   );
@@ -206,6 +223,10 @@ function found({ key, identity, claim, place }: MissingClaim, refusal: Refusal |
         : `see: kubectl -n ${namespace} describe ${identity.kind.toLowerCase()} ${identity.name}, or the log of Berth's webhook`;
     const message = `${who} has no claim ${key}${why}: no address is kept for its pod, which asks when it is created; ${next}`;
     return { severity: "pending", kind: "missing", subject: key, message };
+  }
+  if (claim.handMade === true && refusal !== undefined) {
+    const message = `${who} has no claim, and its pod is refused when it is created: ${refusal.message}`;
+    return { severity: "pending", kind: "of-another", subject: key, message };
   }
   const has = `claim ${key} (${claim.addresses.join(", ")}) belongs to ${describeIdentity(claim.identity)}`;
   const { binding } = claim;
