@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { Kind } from "../../allocator/store/store.ts";
-import { addr, addrs, claimRecord, DB_POOL, reservationsOf } from "../../test/support/fixtures.ts";
+import { addr, addrs, claimRecord, DB_POOL, NOW, reservationsOf } from "../../test/support/fixtures.ts";
+import { workload } from "../../test/support/objects.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import { Folder } from "../testing/folder.ts";
 import { tenantsOf } from "../testing/tenant.ts";
@@ -30,6 +31,30 @@ async function told(t: TestContext, kinds: readonly Kind[], given?: string) {
 }
 
 const ALL: readonly Kind[] = ["pool", "reservation", "block"];
+
+describe("explain of a claim whose owner was scaled down", () => {
+  for (const [replicas, words] of [
+    [
+      1,
+      /^ipclaim\/shop\/mysql-0 keeps its addresses; its owner was scaled down at \S+, and needs them again\n/,
+    ],
+    [0, /^ipclaim\/shop\/mysql-0 keeps its addresses until \S+ .*; its owner was scaled down at \S+\n/],
+  ] as const)
+    it(`says whether it needs the addresses again: with ${replicas} replicas`, async (t) => {
+      const retained = { since: NOW, because: "scaled" } as const;
+      const retention = { whenDeleted: "Retain", whenScaled: "Retain", ttlMs: 3_600_000 } as const;
+      const claim = claimRecord({ retained, retention });
+      const set = workload("StatefulSet", "mysql", {
+        replicas,
+        annotations: { "berth.dev/ips": "10.20.0.70" },
+      });
+      const contents = { pools: [DB_POOL], claims: [claim], reservations: reservationsOf(claim) };
+      const data = await Folder.of(t, { ...contents, objects: [set] });
+      const { stdout } = await data.call("explain", "claim/shop/mysql-0");
+      assert.match(stdout, words);
+      assert.equal(stdout.includes("Berth ends its retention"), replicas === 1);
+    });
+});
 
 describe("explain of an address that a claim of a namespace without rights has", () => {
   it("never says that it is free, and ends with 2 where nothing of it may be read", async (t) => {

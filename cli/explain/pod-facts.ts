@@ -258,8 +258,10 @@ async function futureOf(
   if (facts === undefined) return { verdict: { kind: "keep" } };
   const retention = { ...record.retention, ttlMs: allowedTtlMs(record.retention, pools) };
   const until = waitsUntil(record, facts, createdAt);
-  const verdict = decideRetention({ ...record, retention }, facts, createdAt, now);
-  const { owner } = facts;
+  const decided = decideRetention({ ...record, retention }, facts, createdAt, now);
+  const { owner, isGuessed = false } = facts;
+  // the owner could not be looked at
+  const verdict = isGuessed && decided.kind === "unretain" ? ({ kind: "keep" } as const) : decided;
   return { owner, verdict, ...(until === undefined || until <= now ? {} : { waitsUntil: until }) };
 }
 

@@ -81,6 +81,13 @@ describe("explainClaim", () => {
       false,
     ],
     [
+      "retained, and its owner needs it again",
+      RETAINED,
+      { ...poolFacts({}), verdict: { kind: "unretain" } },
+      "keeps its addresses; its owner was scaled down at 2026-01-01T00:00:00Z, and needs them again",
+      false,
+    ],
+    [
       "held for a pod without a name",
       claimRecord({ binding: bindingTo("", "", { podUID: "" }) }),
       {},

@@ -83,11 +83,11 @@ function stateOfBound(
     return { words, stuck: true, next: facts.place === "data" ? [] : waitingFor(facts, podName, node) };
   }
   if (holder === undefined) {
-    const kept = claim.retained === undefined ? "" : `; it ${restOf(claim, facts.addresses)}`;
+    const kept = claim.retained === undefined ? "" : `; it ${restOf(claim, facts)}`;
     const who = describeHolder(claim, facts.place);
     return ok(`was bound to ${who} on ${node}, whose sandbox is over${kept}`);
   }
-  const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts.addresses);
+  const rest = facts.verdict.kind === "release" ? "is released soon" : restOf(claim, facts);
   return ok(`was bound to pod ${podName} on ${node}, which ${over}; it ${rest}`);
 }
 
@@ -117,15 +117,17 @@ function stateOnHost(node: string, { heardAt, now }: PodFacts): Diagnosis {
   };
 }
 
-function unboundRest(claim: Claim, { place, addresses }: PodFacts): string {
-  const imported = importedFor(claim, claimPlaceOf(place));
+function unboundRest(claim: Claim, facts: PodFacts): string {
+  const imported = importedFor(claim, claimPlaceOf(facts.place));
   return imported === undefined
-    ? restOf(claim, addresses)
+    ? restOf(claim, facts)
     : `is kept for ${describeContainer(imported)}, to which cni-ipam-etcd gave its address; it goes back when any host is told that this container has ended`;
 }
 
-function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts[]): string {
+function restOf({ retained, retention }: Claim, { addresses, verdict }: PodFacts): string {
   if (retained === undefined) return "keeps its addresses; nobody has them now";
+  const was = `its owner was ${PAST[retained.because]} at ${timeOf(retained.since)}`;
+  if (verdict.kind === "unretain") return `keeps its addresses; ${was}, and needs them again`;
   const pools = addresses.flatMap(({ pool }) => pool ?? []);
   const ttlMs = allowedTtlMs(retention, pools);
   const limiting = pools.find((pool) => pool.retention.ttlMs === ttlMs && ttlMs !== retention.ttlMs);
@@ -137,7 +139,7 @@ function restOf({ retained, retention }: Claim, addresses: readonly AddressFacts
     ttlMs === null
       ? "until it is released"
       : `until ${timeOf(retained.since + ttlMs)} (${shortDuration(ttlMs)}${most}${unknown})`;
-  return `keeps its addresses ${until}; its owner was ${PAST[retained.because]} at ${timeOf(retained.since)}`;
+  return `keeps its addresses ${until}; ${was}`;
 }
 
 /** The annotations that ask for something, as they were written; empty: it asks for nothing. */
@@ -240,6 +242,8 @@ function describeVerdict({ verdict, waitsUntil }: PodFacts): string {
       return `Berth releases the claim at its next pass: ${REASONS[verdict.reason]}`;
     case "retain":
       return `Berth keeps the addresses from its next pass on, by retention: ${REASONS[verdict.because]}`;
+    case "unretain":
+      return "Berth ends its retention within a minute, or when its pod comes: its owner needs it again";
     case "release-hold":
       return "Berth ends the hold at its next pass: its pod never came, or is gone";
     default:
