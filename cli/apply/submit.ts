@@ -95,7 +95,7 @@ export async function deleteObject(target: ReviewTarget, key: SubjectKey): Promi
 }
 
 /** What cannot be read any more is deleted by its key alone: there is no other way to be rid of it. */
-async function readableOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Json | undefined> {
+export async function readableOf(backend: EmbeddedBackend, key: SubjectKey): Promise<Json | undefined> {
   try {
     return await currentOf(backend, key);
   } catch (error) {

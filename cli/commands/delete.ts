@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { counted } from "../../allocator/base/counted.ts";
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
-import { claimKey } from "../../allocator/model/claim.ts";
+import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
+import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { readDocuments } from "../apply/documents.ts";
 import { MANAGED } from "../apply/kinds.ts";
 import { keysOfOperands, placeOf, type SubjectKey, titleOf } from "../apply/object-ref.ts";
 import { reportError, reportSubmitted } from "../apply/report.ts";
-import { deleteObject, type ReviewTarget } from "../apply/submit.ts";
+import { deleteObject, type ReviewTarget, readableOf } from "../apply/submit.ts";
 import type { EmbeddedBackend } from "../backend/embedded-backend.ts";
 import type { Command, ExitCode, Io } from "../terminal/command.ts";
 import {
@@ -19,6 +21,8 @@ import {
   WAIT,
   waitMsOf,
 } from "../terminal/flags.ts";
+import { printable } from "../terminal/output.ts";
+import { addressesAfterDeletion } from "./after-deletion.ts";
 import { podsWithout, stillWanted, wordsOfPods } from "./claim-to-release.ts";
 import { withReviews } from "./reviews.ts";
 
@@ -120,6 +124,7 @@ async function deleteOne(
     return 1;
   }
   const missed = await missedOf(target.backend, key, deleted);
+  const claim = await claimOfPod(target.backend, key);
   const submitted = await deleteObject(target, key);
   if (submitted === undefined) {
     const { listing } = key.kind;
@@ -130,7 +135,22 @@ async function deleteOne(
   if (submitted.kind === "refused") return reportSubmitted(io, title, submitted, { dryRun: target.dryRun });
   deleted.add(title);
   const warnings = [...submitted.warnings, ...missed];
-  return reportSubmitted(io, title, { ...submitted, warnings }, { dryRun: target.dryRun });
+  const code = reportSubmitted(io, title, { ...submitted, warnings }, { dryRun: target.dryRun });
+  if (claim !== undefined && !target.dryRun) {
+    const pods = { place: "data", store: target.backend.store, world: target.backend.admitted } as const;
+    for (const line of await addressesAfterDeletion(pods, claim, io.clock)) {
+      io.stdout.write(`  ${printable(line)}\n`);
+    }
+  }
+  return code;
+}
+
+/** Of a pod, as long as it is there: the claim that it was admitted with. */
+async function claimOfPod(backend: EmbeddedBackend, key: SubjectKey): Promise<Claim | undefined> {
+  if (key.kind.kind !== "Pod") return undefined;
+  const pod = new Fields((await readableOf(backend, key)) ?? {});
+  const claim = pod.at("metadata").at("annotations").text(ASSIGNED_CLAIM);
+  return claim === "" ? undefined : (await backend.store.get("claim", `${key.namespace}/${claim}`))?.record;
 }
 
 /** Who wants the claim still, as `release` says it; what is deleted with it wants nothing. */

@@ -2,6 +2,7 @@
 
 import { isRefusal, type Refusal } from "../../allocator/base/errors.ts";
 import type { Context } from "../../allocator/cache/context.ts";
+import type { Address } from "../../allocator/ip/address.ts";
 import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
 import { retryOnConflict } from "../../allocator/store/retry-on-conflict.ts";
@@ -13,7 +14,6 @@ import { formerUse } from "../backend/container-words.ts";
 import { withBackend } from "../backend/open-backend.ts";
 import type { Command, Io } from "../terminal/command.ts";
 import { DRY_RUN, NAMESPACE, refuseTwoNamespaces, TARGET_FLAGS, usageError } from "../terminal/flags.ts";
-import { timeOf } from "../terminal/output.ts";
 import { addressUnlessName } from "./address-named.ts";
 import { type Force, held, type NotHeld } from "./claim-in-use.ts";
 import {
@@ -26,7 +26,7 @@ import {
   unlessDenied,
   warnOfPods,
 } from "./claim-to-release.ts";
-import { freeFrom, SEEN_MS } from "./free-from.ts";
+import { freeFrom, freeWords, SEEN_MS } from "./free-from.ts";
 import { handOver } from "./hand-over.ts";
 
 const SUMMARY = "give a claim's addresses back";
@@ -102,7 +102,7 @@ interface Released {
   readonly kind: "released";
   readonly claim: Claim;
   /** When others may have each address: address -> milliseconds since 1970; undefined: Berth has yet to see to it. */
-  readonly free: ReadonlyMap<string, number | undefined>;
+  readonly free: ReadonlyMap<Address, number | undefined>;
   /** Pods that were admitted with the claim; undefined when they may not be read. */
   readonly pods: PodsWithoutClaim | undefined;
   /** The workload that wants the claim as ever, in words. */
@@ -148,7 +148,7 @@ async function releasedNow(context: Context, backend: Backend, claim: Claim): Pr
   const released = await releasedClaim(backend, claim, new Map());
   const waits = backend.place === "cluster" && !released.isMadeAgain;
   const until = clock.monotonic() + (waits ? SEEN_MS : 0);
-  const free = new Map<string, number | undefined>(); // address -> milliseconds since 1970
+  const free = new Map<Address, number | undefined>(); // address -> milliseconds since 1970
   for (const address of claim.addresses) free.set(address, await freeFrom(context, address, until));
   return { ...released, free };
 }
@@ -177,18 +177,11 @@ function printReleased(
 ): void {
   const { stdout, clock } = io;
   stdout.write(`ipclaim/${claimKey(claim)} released${dryRun ? " (dry run)" : ""}\n`);
-  for (const [held, at] of free) {
-    const address = shownAs(held);
-    if (isMadeAgain) {
-      stdout.write(`  ${address} is given back, and asked for again\n`);
-      continue;
-    }
-    if (at === undefined) {
-      stdout.write(`  ${address} is free for others when Berth has seen it, within 120 s\n`);
-      continue;
-    }
-    const seconds = Math.max(0, Math.ceil((at - clock.now()) / 1000));
-    stdout.write(`  ${address} is free for others in ${seconds} s, at ${timeOf(at)}\n`);
+  for (const [address, at] of free) {
+    const words = isMadeAgain
+      ? `${shownAs(address)} is given back, and asked for again`
+      : freeWords(address, at, clock.now());
+    stdout.write(`  ${words}\n`);
   }
   if (stillUsed !== undefined) reportWarning(io, stillUsed);
   warnOfPods(io, claim, pods);

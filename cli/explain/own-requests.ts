@@ -34,7 +34,11 @@ export async function ownIn(
 }
 
 /** What of annotations is for Berth in this place; on hosts without Kubernetes all is, and to who may not read what pools there are. */
-export async function ownReaderOf({ place, store, world }: Backend): Promise<OwnReader> {
+export async function ownReaderOf({
+  place,
+  store,
+  world,
+}: Pick<Backend, "place" | "store" | "world">): Promise<OwnReader> {
   const records = new AllowedRecords(store);
   const view = await partialCache(records, []);
   if (place !== "cluster" || records.hides("pool")) return ownReader({ view, dialects: undefined });

@@ -245,6 +245,18 @@ async function holderOf(
   return same ? there : undefined;
 }
 
+/** What becomes of a claim, and when; by the decision of the garbage collector. */
+export async function futureOfClaim(
+  backend: Pick<Backend, "place" | "store" | "world">,
+  claim: Stored<"claim">,
+  now: number,
+): Promise<Pick<PodFacts, "verdict" | "waitsUntil">> {
+  const own = await ownReaderOf(backend);
+  const view = await partialCache(new AllowedRecords(backend.store), claim.record.addresses);
+  const pools = claim.record.addresses.flatMap((address) => view.poolOf(address) ?? []);
+  return await futureOf(backend.world, { claim, pools, own }, now);
+}
+
 async function futureOf(
   world: Objects,
   {

@@ -234,7 +234,8 @@ function kubeletsOf(claim: Claim, pod: KubeObject | undefined): string {
   return own.length === 0 ? "" : `${FIRST_INTERFACE} has ${own.join(" and ")}, by the pod's status`;
 }
 
-function describeVerdict({ verdict, waitsUntil }: PodFacts): string {
+/** What Berth does with a claim next, and when; empty: nothing. */
+export function describeVerdict({ verdict, waitsUntil }: Pick<PodFacts, "verdict" | "waitsUntil">): string {
   if (verdict.kind === "keep" && waitsUntil !== undefined)
     return `Berth releases the claim within a minute after ${timeOf(waitsUntil)}, unless its pod comes`;
   switch (verdict.kind) {

@@ -5,7 +5,7 @@ import { namespaceObject, pod, workload } from "../support/objects.ts";
 import { POOL } from "./shop.ts";
 import { newFolder, removeFolder, Stack } from "./stack.ts";
 
-describe("berthctl delete of a claim", () => {
+describe("berthctl delete of a claim, and of its pod", () => {
   let stack: Stack;
   before(async () => {
     stack = await Stack.up(await newFolder());
@@ -34,5 +34,20 @@ describe("berthctl delete of a claim", () => {
     );
     const rest = await stack.call("delete", "statefulset/shop/queue", "pod/shop/lone");
     assert.deepEqual([rest.rc, rest.stderr], [0, ""]);
+  });
+
+  it("says of a pod that is deleted when its address is free, and how to have it at once", async () => {
+    const there = pod("brief", { annotations: { "berth.dev/ips": "10.20.0.90" } });
+    assert.equal((await stack.apply(there)).rc, 0);
+    assert.equal((await stack.call("delete", "pod/shop/brief", "--dry-run")).stdout.split("\n").length, 2);
+    const { rc, stdout } = await stack.call("delete", "pod/shop/brief");
+    assert.equal(rc, 0);
+    const [title, kept, advice] = stdout.split("\n");
+    assert.equal(title, "pod/shop/brief deleted");
+    const [, next] = /^ {2}its claim shop\/brief has 10\.20\.0\.90 still: (.*)$/.exec(kept ?? "") ?? [];
+    const explained = await stack.call("explain", "claim/shop/brief");
+    assert.ok(next !== undefined && explained.stdout.includes(`  next      ${next}\n`), stdout);
+    assert.equal(advice, "  to give it back at once: berthctl release shop/brief");
+    assert.equal((await stack.call("release", "shop/brief")).rc, 0);
   });
 });
