@@ -32,6 +32,7 @@ export const FOLLOWED: readonly Kind[] = ["pool", "claim", "reservation"];
  */
 export class RecordCache implements RecordReader {
   readonly ofContainers: true | undefined;
+  readonly podIsGone: ClaimPlace["podIsGone"];
   readonly #log: Logger;
   readonly #pools: PoolIndex;
   readonly #use: AddressUse;
@@ -43,9 +44,10 @@ export class RecordCache implements RecordReader {
     ...{ pool: new Set(), claim: new Set(), reservation: new Set(), block: new Set() },
   };
 
-  constructor(log: Logger, { ofContainers }: ClaimPlace = {}) {
+  constructor(log: Logger, { ofContainers, podIsGone }: ClaimPlace = {}) {
     this.#log = log;
     this.ofContainers = ofContainers;
+    this.podIsGone = podIsGone;
     this.#pools = new PoolIndex(log);
     this.#use = new AddressUse(this.#pools, this.#blocks);
   }

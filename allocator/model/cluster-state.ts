@@ -98,6 +98,8 @@ export interface ClusterState {
    * somebody meets it. May cost a list of the namespace's pods. Absent: whoever holds something for a pod knows its name.
    */
   readonly admittedWith?: ((namespace: string, token: string) => Promise<PodState | undefined>) | undefined;
+  /** Whether a pod of that name was there and was deleted; absent: nobody knows without asking. */
+  readonly podIsGone?: ((namespace: string, name: string) => boolean) | undefined;
   /** What is known of nodes now, which only proposes; absent or undefined: nothing. */
   readonly nodes?: (() => Iterable<NodeFacts> | undefined) | undefined;
   /**

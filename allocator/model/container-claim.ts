@@ -65,6 +65,8 @@ export function importedNameOf(name: string, address: Address): string {
 export interface ClaimPlace {
   /** Containers', of hosts that share an etcd. Absent: pods'. */
   readonly ofContainers?: true | undefined;
+  /** Whether a pod of that name was there and was deleted. Absent: nobody knows. */
+  readonly podIsGone?: ((namespace: string, name: string) => boolean) | undefined;
 }
 
 /**

@@ -87,6 +87,12 @@ describe("what frees an address that a claim has", () => {
 
   it("is its release where nothing makes it again", () => {
     const retained = { since: 1, because: "scaled" } as const;
+    const gone: ClaimPlace = { podIsGone: (namespace, name) => `${namespace}/${name}` === "shop/web-1" };
+    const its = { ...claimRecord(identity("Pod", { name: "web-1" })), name: "web-1" };
+    assert.equal(freedBy(its, "shop/x", gone), `release it with: ${RELEASE}`);
+    assert.equal(freedBy(its, "shop/x", {}), `delete pod web-1, and if its claim stays: ${RELEASE}`);
+    const up = { ...its, status: { attachment: attachmentOf("web-1") } };
+    assert.match(freedBy(up, "shop/x", gone), /^delete pod web-1, /, "its container may be up");
     for (const claim of [undefined, claimRecord({ retained }), claimRecord({ handMade: true })])
       assert.equal(freedBy(claim, "shop/x", HOSTS), `release it with: ${RELEASE}`);
   });

@@ -19,7 +19,15 @@ export function freedBy(claim: Claim | undefined, key: string, place: ClaimPlace
     return `stop ${describeContainer(imported)}, which had it from cni-ipam-etcd, and if it has ended and its claim stays: ${release}`;
   if (claim === undefined || claim.handMade === true || claim.retained !== undefined)
     return `release it with: ${release}`;
+  if (isOfGonePod(claim, place)) return `release it with: ${release}`;
   return `${endOf(claim, place)}, and if its claim stays: ${release}`;
+}
+
+/** Nobody makes it again, and no container is known to have it. */
+function isOfGonePod({ namespace, name, identity, binding, status }: Claim, place: ClaimPlace): boolean {
+  if (identity.kind !== "Pod" || status.attachment?.detached === false) return false;
+  const pod = isAnonymous(name, identity) ? (binding?.podName ?? "") : identity.name;
+  return pod !== "" && place.podIsGone?.(namespace, pod) === true;
 }
 
 function endOf(owned: Claim, place: ClaimPlace): string {

@@ -10,7 +10,7 @@ describe("the records of a stack", () => {
   it("pass over what the host has itself, from a second after it has it", () => {
     const clock = new ManualClock();
     const has: { address: ReturnType<typeof addr>; interface: string }[] = [];
-    const view = new HostRecordCache(noopLogger, clock, () => has);
+    const view = new HostRecordCache(noopLogger, clock, { read: () => has });
     view.apply("pool", { type: "put", stored: storedAs("pool", poolRecord("lan", "10.9.0.0/29")) });
     const [pool] = view.pools();
     assert.ok(pool);

@@ -6,6 +6,7 @@ import type { Clock, Logger } from "../../allocator/base/ports.ts";
 import { RecordCache } from "../../allocator/cache/cache.ts";
 import { type Address, type Family, parseAddress } from "../../allocator/ip/address.ts";
 import type { IntervalSet } from "../../allocator/ip/interval-set.ts";
+import type { ClaimPlace } from "../../allocator/model/container-claim.ts";
 import type { Occupant } from "../../allocator/model/occupant.ts";
 import type { Occupied } from "../../allocator/planning/occupied.ts";
 import type { Pool } from "../../allocator/pool/pool.ts";
@@ -48,9 +49,9 @@ export class HostRecordCache extends RecordCache {
   constructor(
     log: Logger,
     clock: Pick<Clock, "monotonic">,
-    read: () => readonly HostAddress[] = hostAddresses,
+    { read = hostAddresses, place = {} }: { read?: () => readonly HostAddress[]; place?: ClaimPlace } = {},
   ) {
-    super(log);
+    super(log, place);
     this.#clock = clock;
     this.#read = read;
   }

@@ -136,7 +136,7 @@ async function openRecords(
   const store = openSqliteStore(database, { clock, random, log });
   closers.push(() => store.close());
   const admitted = openAdmittedObjects(database);
-  const { view, pools, synced } = startCache({ store, log, clock }, closers);
+  const { view, pools, synced } = startCache({ store, log, clock, admitted }, closers);
   await pools;
   const context = { store, view, clock, random, log, serial: new KeyedMutex() };
   return { database, admitted, context, view, synced };
@@ -162,10 +162,15 @@ async function makePools(
 }
 
 function startCache(
-  { store, log, clock }: Pick<Context, "store" | "log" | "clock">,
+  {
+    store,
+    log,
+    clock,
+    admitted,
+  }: Pick<Context, "store" | "log" | "clock"> & { readonly admitted: AdmittedObjects },
   closers: CleanupStack,
 ): { readonly view: RecordCache } & Pick<CacheSync, "pools" | "synced"> {
-  const view = new HostRecordCache(log, clock);
+  const view = new HostRecordCache(log, clock, { place: { podIsGone: admitted.podIsGone } });
   const stop = new AbortController();
   const following = syncCache(store, view, stop.signal, [...FOLLOWED, "block"]);
   const ended = following.ended.catch((error: unknown) => {

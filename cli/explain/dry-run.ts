@@ -86,7 +86,7 @@ export class ManifestDryRun {
     { store, world, place }: Pick<Backend, "store" | "place"> & { readonly world: ClusterState },
     { nodes, clock, random, dialects }: Pick<DryRunContext, "nodes" | "clock" | "random" | "dialects">,
   ): Promise<ManifestDryRun> {
-    const view = await loadCache(store, claimPlaceOf(place));
+    const view = await loadCache(store, { ...claimPlaceOf(place), podIsGone: world.podIsGone });
     const context = { store, view, nodes, clock, random, log: noopLogger, serial: new KeyedMutex() };
     return new ManifestDryRun({ ...context, ...(dialects === undefined ? {} : { dialects }) }, world);
   }

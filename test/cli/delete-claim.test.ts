@@ -48,6 +48,10 @@ describe("berthctl delete of a claim, and of its pod", () => {
     const explained = await stack.call("explain", "claim/shop/brief");
     assert.ok(next !== undefined && explained.stdout.includes(`  next      ${next}\n`), stdout);
     assert.equal(advice, "  to give it back at once: berthctl release shop/brief");
+    const wants = pod("other", { annotations: { "berth.dev/ips": "10.20.0.90" } });
+    const refused = await stack.apply(wants);
+    assert.equal(refused.rc, 1);
+    assert.match(refused.stderr, /\(Pod brief\); .*; or release it with: berthctl release shop\/brief\n$/);
     assert.equal((await stack.call("release", "shop/brief")).rc, 0);
   });
 });

@@ -35,6 +35,7 @@ export interface AdmittedObjects extends ClusterState {
   /** A workload that is under review counts as kept, in this process, until the function that is returned is called. */
   expect(object: KubeObject): () => void;
   object(kind: string, namespace: string, name: string): Promise<KubeObject | undefined>;
+  readonly podIsGone: (namespace: string, name: string) => boolean;
   /** Of a pod and its namespace; none of a pod that nobody applied. */
   labelsOf(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): AdmittedLabels;
   objects(kind: string): Promise<readonly KubeObject[]>;
@@ -76,6 +77,8 @@ class SqliteAdmittedObjects implements AdmittedObjects {
     this.#handlers.add(handler);
     return () => void this.#handlers.delete(handler);
   };
+  readonly podIsGone = (namespace: string, name: string): boolean =>
+    this.#row("Pod", namespace, name)?.["body"] === null;
 
   constructor(database: Database) {
     this.#database = database;
