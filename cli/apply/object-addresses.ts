@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { ASSIGNED_CLAIM } from "../../allocator/manifest/annotations.ts";
-import { Fields } from "../../allocator/manifest/kubernetes-object.ts";
+import { isRefusal } from "../../allocator/base/errors.ts";
+import { podTemplate, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
+import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
+import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
-import { formatHolding } from "../../allocator/model/interfaces.ts";
+import { shownAs } from "../../allocator/model/interface-macs.ts";
+import { formatAddresses, formatHolding } from "../../allocator/model/interfaces.ts";
 import type { Store } from "../../allocator/store/store.ts";
 import { allOf } from "../backend/embedded-backend.ts";
 import type { Json } from "./object-ref.ts";
 
-/** More claims of one workload than this are counted instead of named. */
+/** More claims, or entries, of one workload than this are counted instead of named. */
 const MOST_NAMED = 8;
 
 /** The addresses that an object has now, as they stand behind its line of output; empty when it has none. */
@@ -24,10 +27,11 @@ export async function holdingsOf(store: Store, object: Json): Promise<string> {
     case "IPPool":
       return rangesOf(fields.at("spec").list("ranges"));
     case "StatefulSet":
-    case "Deployment":
-      return describeClaims(
-        (await claimsOf(store, { kind: fields.text("kind"), namespace, name })).filter(wantedIn(fields)),
-      );
+    case "Deployment": {
+      const kind = fields.text("kind");
+      const claims = (await claimsOf(store, { kind, namespace, name })).filter(wantedIn(fields));
+      return kind === "Deployment" && claims.length === 0 ? listOf(object) : describeClaims(claims);
+    }
     default:
       return "";
   }
@@ -81,9 +85,27 @@ function wantedIn(object: Fields): (claim: Claim) => boolean {
 }
 
 function describeClaims(claims: readonly Claim[]): string {
-  const named = claims
-    .slice(0, MOST_NAMED)
-    .map((claim) => `${claim.name} ${claim.addresses.length === 0 ? "-" : formatHolding(claim).join("+")}`);
-  const more = claims.length - named.length;
+  return firstOf(
+    claims.map(
+      (claim) => `${claim.name} ${claim.addresses.length === 0 ? "-" : formatHolding(claim).join("+")}`,
+    ),
+  );
+}
+
+/** What a Deployment's pods take theirs from: nothing is reserved for it before a pod of it is created. */
+function listOf(json: Json): string {
+  const object = readObject(json);
+  if (isRefusal(object) || podTemplate(object).at("spec").flag("hostNetwork")) return "";
+  const request = readRequest(templateAnnotations(object));
+  if (isRefusal(request) || request.entries === undefined) return "";
+  const entries = request.entries.map((entry) =>
+    formatAddresses(entry, request.interfaces).map(shownAs).join("+"),
+  );
+  return `${firstOf(entries)}: ${entries.length === 1 ? "for one pod" : "one for each pod"}`;
+}
+
+function firstOf(all: readonly string[]): string {
+  const named = all.slice(0, MOST_NAMED);
+  const more = all.length - named.length;
   return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }

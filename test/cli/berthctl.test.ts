@@ -85,6 +85,29 @@ describe("berthctl on a running stack", () => {
     assert.equal(stderr.split("\n").length, 2);
   });
 
+  it("tells the list of a Deployment, of which nothing is reserved before a pod comes", async () => {
+    for (const [annotation, told] of [
+      [
+        "10.20.0.151/fd00:20::151;10.20.0.152/fd00:20::152",
+        "10.20.0.151+fd00:20::151, 10.20.0.152+fd00:20::152: one for each pod",
+      ],
+      ["10.20.0.150", "10.20.0.150: for one pod"],
+      [
+        "10.20.0.151-10.20.0.160",
+        `${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `10.20.0.15${n}`).join(", ")}, and 2 more: one for each pod`,
+      ],
+    ] as const) {
+      const listed = workload("Deployment", "listed", {
+        replicas: 1,
+        annotations: { "berth.dev/ips": annotation },
+        spec: { strategy: { type: "Recreate" } },
+      });
+      const { stdout } = await stack.apply(listed);
+      assert.equal(stdout, `deployment/shop/listed created   ${told}\n`);
+      assert.equal((await stack.call("delete", "deployment/shop/listed")).rc, 0);
+    }
+  });
+
   it("passes warnings on", async () => {
     const misplaced = workload("Deployment", "web", { own: { "berth.dev/ips": "10.20.0.70" } });
     const { rc, stdout, stderr } = await stack.apply(misplaced);

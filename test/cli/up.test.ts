@@ -121,6 +121,19 @@ describe("berthctl up", () => {
     const again = await stack.apply(set);
     assert.match(again.stdout, /unchanged/);
     assert.match(again.stderr, /^Warning: StatefulSet mysql, ordinal 1 has no claim shop\/mysql-1: /m);
+    const listed = workload("StatefulSet", "listed", {
+      replicas: 1,
+      annotations: { "berth.dev/ips": "10.20.0.51" },
+    });
+    await stack.apply(listed);
+    assert.equal((await stack.call("release", "shop/listed-0")).rc, 0);
+    assert.equal((await stack.call("reserve", "shop/listed-0", "--address", "10.20.0.99")).rc, 0);
+    const blocked = await stack.apply(listed);
+    assert.match(blocked.stdout, /unchanged/);
+    assert.match(
+      blocked.stderr,
+      /^Warning: StatefulSet listed, ordinal 0 has no claim, and its pod is refused .* made by hand and holds 10\.20\.0\.99, /m,
+    );
   });
 
   it("goes to the background, is waited for by whoever reads, and is taken down", async (t) => {
