@@ -8,7 +8,7 @@ import type { AddressEntry } from "../model/address-request.ts";
 import { FIRST_INTERFACE, formatAddresses, interfacesOf, namesOf, saidOf } from "../model/interfaces.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { AddressConstraints } from "./plan.ts";
-import { isIn, partOf } from "./pool-sources.ts";
+import { isIn, partOf, poolNameIn } from "./pool-sources.ts";
 import { quoted } from "./refusal-messages.ts";
 
 /** Refuses addresses and families that contradict each other: following either would not be what was asked for. */
@@ -42,16 +42,22 @@ export function unconstrained(
 
 /** Why they are of none of the pools that the request names, as far as pools have them. */
 export function ofOtherPools(
-  view: Pick<RecordReader, "poolOf">,
+  view: Pick<RecordReader, "poolOf"> & Partial<Pick<RecordReader, "pool">>,
   constraints: Pick<AddressConstraints, "pools" | "interfacePools" | "interfaces">,
   addresses: AddressEntry,
 ): Refusal | undefined {
   for (const address of addresses) {
-    const pool = view.poolOf(address);
-    const why = pool && notNamed(pool, { pools: poolsFor(constraints, address) }, address);
-    if (why !== undefined) return why;
+    const [pool, pools] = [view.poolOf(address), poolsFor(constraints, address)];
+    const why = pool && notNamed(pool, { pools }, address);
+    if (why !== undefined && !pools?.some((name) => isInNamed(view, name, address))) return why;
   }
   return undefined;
+}
+
+/** Of two pools over each other the one that is named has it as well. */
+function isInNamed(view: Partial<Pick<RecordReader, "pool">>, name: string, address: Address): boolean {
+  const pool = view.pool?.(poolNameIn(name));
+  return pool !== undefined && isIn(partOf(pool, name), address);
 }
 
 /** The pools that the address may be of; undefined: any. */

@@ -111,7 +111,7 @@ if (havePartsOrSkip(["etcd", "kube-apiserver"])) {
       await makeDeployment(plane.connect(), shop("kept"), { annotations: { ...IPS, other: "x" } });
       const { reflector } = replica.watches.workloads.find(({ kind }) => kind === "Deployment") ?? {};
       const kept = await eventually("the Deployment", () => reflector?.get("shop/kept"));
-      assert.deepEqual(Object.keys(kept.object.spec.value), ["replicas", "template"]);
+      assert.deepEqual(Object.keys(kept.object.spec.value), ["replicas", "strategy", "template"]);
       assert.deepEqual(kept.object.spec.at("template").value, {
         metadata: { labels: { app: "kept" }, annotations: IPS },
         spec: {},
