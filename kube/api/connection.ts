@@ -117,10 +117,10 @@ class HttpsConnection implements Connection {
     const until = this.#clock.monotonic() + (call.timeoutMs ?? TIMEOUT_MS);
     let refused = false;
     for (;;) {
-      const { answer, retryMs } = await this.#exchange(call, until);
+      const { answer, retryMs, credentials } = await this.#exchange(call, until);
       if (answer.status === 401 && !refused) {
         refused = true; // a token may have been exchanged since it was read
-        this.#tokens.refused();
+        this.#tokens.refused(credentials);
       } else if (answer.status === 429 && this.#clock.monotonic() + retryMs < until) {
         await this.#clock.sleep(retryMs, this.#closing.signal);
       } else {
@@ -138,7 +138,7 @@ class HttpsConnection implements Connection {
       const way = { credentials, agent: credentials.streams, signal: ends };
       const response = await this.#send(call, way, exchange);
       if (response.statusCode === 200) return { lines: linesOf(response, (error) => this.#faultOf(error)) };
-      if (response.statusCode === 401) this.#tokens.refused();
+      if (response.statusCode === 401) this.#tokens.refused(credentials);
       return await this.#read(response, call.mostBytes);
     });
   }
@@ -163,13 +163,16 @@ class HttpsConnection implements Connection {
       throw new BerthError("STORE_UNAVAILABLE", "the connection to the API server is closed");
   }
 
-  async #exchange(call: Call, until: number): Promise<{ answer: Answer; retryMs: number }> {
+  async #exchange(
+    call: Call,
+    until: number,
+  ): Promise<{ answer: Answer; retryMs: number; credentials: Credentials }> {
     const credentials = await this.#credentials(until);
     return await this.#within(until, async (exchange) => {
       const response = await this.#send(call, { credentials, agent: credentials.calls }, exchange);
       const answer = await this.#read(response, call.mostBytes);
       const seconds = Number(response.headers["retry-after"]);
-      return { answer, retryMs: seconds > 0 ? seconds * 1000 : RETRY_MS };
+      return { answer, retryMs: seconds > 0 ? seconds * 1000 : RETRY_MS, credentials };
     });
   }
 

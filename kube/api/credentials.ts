@@ -60,8 +60,11 @@ export class TokenSource {
   readonly #clock: Clock;
   #known: Known | undefined;
   #agents: Known | undefined;
-  /** Under way; all who wait for credentials wait for the same. */
+  /** All who wait for credentials wait for the same. */
   #asking: Asking | undefined;
+  /** Under way, with those that nobody new waits for. */
+  readonly #askings = new Set<Asking>();
+  readonly #refused = new WeakSet<Credentials>();
   readonly #longestMs: number;
 
   /** `https://host:port`, with a path where there is one. */
@@ -99,16 +102,23 @@ export class TokenSource {
 
   #ask(): Asking {
     const ending = new AbortController();
-    const credentials = this.#read(ending).then((options) => this.#keep(options));
-    const asking = { credentials, end: () => ending.abort() };
+    const credentials = this.#read(ending).then((options) => {
+      const read = this.#made(options);
+      // one that was given up may have begun before a refusal
+      if (this.#asking === asking) this.#agents = this.#known = read;
+      return read;
+    });
+    const asking: Asking = { credentials, end: () => ending.abort() };
+    this.#askings.add(asking);
     const over = () => {
+      this.#askings.delete(asking);
       if (this.#asking === asking) this.#asking = undefined;
     };
     credentials.then(over, over);
     return asking;
   }
 
-  #keep(options: RequestOptions): Known {
+  #made(options: RequestOptions): Known {
     const {
       agent,
       ca,
@@ -125,13 +135,13 @@ export class TokenSource {
     const identity = JSON.stringify(tls, (_, value) => (Buffer.isBuffer(value) ? String(value) : value));
     const proxy = this.#kubeConfig.getCurrentCluster()?.proxyUrl !== undefined ? agent : undefined;
     const { calls, streams } = this.#agentsFor(identity, tls, typeof proxy === "object" ? proxy : undefined);
-    this.#known = { options: rest, calls, streams, identity, readAt: this.#clock.monotonic() };
-    this.#agents = this.#known;
-    return this.#known;
+    return { options: rest, calls, streams, identity, readAt: this.#clock.monotonic() };
   }
 
-  /** The API server did not know us (401): the next call asks again. */
-  refused(): void {
+  /** The API server did not know us (401) by these: the next call asks again, once for all calls that were sent with them. */
+  refused(sent: Credentials): void {
+    if (this.#refused.has(sent)) return;
+    this.#refused.add(sent);
     this.#known = undefined;
     this.#asking = undefined; // it may have begun before
   }
@@ -141,7 +151,7 @@ export class TokenSource {
     this.#known = undefined;
     closeIdle(this.#agents);
     this.#agents = undefined;
-    this.#asking?.end();
+    for (const asking of this.#askings) asking.end();
   }
 
   async #read(asking: AbortController): Promise<RequestOptions> {
