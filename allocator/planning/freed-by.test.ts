@@ -92,7 +92,11 @@ describe("what frees an address that a claim has", () => {
     assert.equal(freedBy(its, "shop/x", gone), `release it with: ${RELEASE}`);
     assert.equal(freedBy(its, "shop/x", {}), `delete pod web-1, and if its claim stays: ${RELEASE}`);
     const up = { ...its, status: { attachment: attachmentOf("web-1") } };
-    assert.match(freedBy(up, "shop/x", gone), /^delete pod web-1, /, "its container may be up");
+    assert.match(
+      freedBy(up, "shop/x", gone),
+      /^stop container \S+ of pod web-1, which is deleted, and if its claim stays: /,
+      "its container may be up",
+    );
     for (const claim of [undefined, claimRecord({ retained }), claimRecord({ handMade: true })])
       assert.equal(freedBy(claim, "shop/x", HOSTS), `release it with: ${RELEASE}`);
   });

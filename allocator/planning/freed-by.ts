@@ -19,15 +19,19 @@ export function freedBy(claim: Claim | undefined, key: string, place: ClaimPlace
     return `stop ${describeContainer(imported)}, which had it from cni-ipam-etcd, and if it has ended and its claim stays: ${release}`;
   if (claim === undefined || claim.handMade === true || claim.retained !== undefined)
     return `release it with: ${release}`;
-  if (isOfGonePod(claim, place)) return `release it with: ${release}`;
+  const { attachment } = claim.status;
+  const gone = gonePodOf(claim, place);
+  if (gone !== undefined && attachment?.detached !== false) return `release it with: ${release}`;
+  if (gone !== undefined && attachment !== undefined)
+    return `stop container ${attachment.containerID.slice(0, SHOWN_OF_ID)} of pod ${gone}, which is deleted, and if its claim stays: ${release}`;
   return `${endOf(claim, place)}, and if its claim stays: ${release}`;
 }
 
-/** Nobody makes it again, and no container is known to have it. */
-function isOfGonePod({ namespace, name, identity, binding, status }: Claim, place: ClaimPlace): boolean {
-  if (identity.kind !== "Pod" || status.attachment?.detached === false) return false;
+/** The name of its pod where that is deleted: nobody makes the claim again. */
+function gonePodOf({ namespace, name, identity, binding }: Claim, place: ClaimPlace): string | undefined {
+  if (identity.kind !== "Pod") return undefined;
   const pod = isAnonymous(name, identity) ? (binding?.podName ?? "") : identity.name;
-  return pod !== "" && place.podIsGone?.(namespace, pod) === true;
+  return pod !== "" && place.podIsGone?.(namespace, pod) === true ? pod : undefined;
 }
 
 function endOf(owned: Claim, place: ClaimPlace): string {

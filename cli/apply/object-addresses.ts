@@ -2,7 +2,7 @@
 
 import { isRefusal } from "../../allocator/base/errors.ts";
 import { podTemplate, templateAnnotations } from "../../allocator/demand/workload-allocation.ts";
-import { ASSIGNED_CLAIM, readRequest } from "../../allocator/manifest/annotations.ts";
+import { ASSIGNED_CLAIM, EXEMPT_NAMESPACE, readRequest } from "../../allocator/manifest/annotations.ts";
 import { Fields, readObject } from "../../allocator/manifest/kubernetes-object.ts";
 import type { Claim } from "../../allocator/model/claim.ts";
 import { shownAs } from "../../allocator/model/interface-macs.ts";
@@ -95,7 +95,8 @@ function describeClaims(claims: readonly Claim[]): string {
 /** What a Deployment's pods take theirs from: nothing is reserved for it before a pod of it is created. */
 function listOf(json: Json): string {
   const object = readObject(json);
-  if (isRefusal(object) || podTemplate(object).at("spec").flag("hostNetwork")) return "";
+  if (isRefusal(object) || object.metadata.namespace === EXEMPT_NAMESPACE) return "";
+  if (podTemplate(object).at("spec").flag("hostNetwork")) return "";
   const request = readRequest(templateAnnotations(object));
   if (isRefusal(request) || request.entries === undefined) return "";
   const entries = request.entries.map((entry) =>

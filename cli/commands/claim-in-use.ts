@@ -35,10 +35,13 @@ export async function busy(
   const where = place === "etcd" ? "host" : "node";
   // invariant 3b; whoever may not read Nodes cannot know
   if (await ifAllowed(() => world.fenced(node), false)) return undefined;
+  const isGone = world.podIsGone?.(record.namespace, pod) === true;
+  const end = isGone ? "the pod is deleted: stop its container first" : "delete the pod first";
+  const first = place === "etcd" ? endContainer(record, node) : end;
   return refuse(
     "CLAIM_BUSY",
     `claim ${key} (${sayMacs(record.addresses.join(", "))}) is bound to ${whose} on ${where} ${node}, whose sandbox may be alive; ` +
-      `${place === "etcd" ? endContainer(record, node) : "delete the pod first"}, or use --force if you know that its sandbox is gone`,
+      `${first}, or use --force if you know that its sandbox is gone`,
     { claim: key, pod },
   );
 }

@@ -108,6 +108,14 @@ describe("berthctl on a running stack", () => {
     }
   });
 
+  it("tells no list of a Deployment whose pods get no address", async () => {
+    const annotations = { "berth.dev/ips": "10.20.0.150" };
+    const listed = workload("Deployment", "listed", { annotations, namespace: "kube-system" });
+    const { stdout, stderr } = await stack.apply(namespaceObject("kube-system"), listed);
+    assert.equal(stdout, "namespace/kube-system created\ndeployment/kube-system/listed created\n");
+    assert.match(stderr, /^Warning: berth\.dev\/ips asks for nothing in kube-system: /);
+  });
+
   it("passes warnings on", async () => {
     const misplaced = workload("Deployment", "web", { own: { "berth.dev/ips": "10.20.0.70" } });
     const { rc, stdout, stderr } = await stack.apply(misplaced);

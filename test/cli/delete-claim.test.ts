@@ -54,4 +54,18 @@ describe("berthctl delete of a claim, and of its pod", () => {
     assert.match(refused.stderr, /\(Pod brief\); .*; or release it with: berthctl release shop\/brief\n$/);
     assert.equal((await stack.call("release", "shop/brief")).rc, 0);
   });
+
+  it("says of a pod that is deleted to stop its container, where that is still up", async () => {
+    assert.equal((await stack.apply(pod("up", { annotations: { "berth.dev/ips": "10.20.0.91" } }))).rc, 0);
+    assert.equal((await stack.cni("ADD", "up")).rc, 0);
+    assert.equal((await stack.call("delete", "pod/shop/up")).rc, 0);
+    const refused = await stack.apply(pod("other", { annotations: { "berth.dev/ips": "10.20.0.91" } }));
+    assert.match(
+      refused.stderr,
+      /; or stop container sandbox-of-\S* of pod up, which is deleted, and if its/,
+    );
+    const busy = await stack.call("release", "shop/up");
+    assert.match(busy.stderr, /; the pod is deleted: stop its container first, or use --force if/);
+    assert.equal((await stack.cni("DEL", "up")).rc, 0);
+  });
 });
