@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { lstat, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
@@ -134,6 +134,24 @@ describe("agent's socket", () => {
     other.close();
     await bench.tick();
     await until(() => bench.lines.length === 1);
+    assert.deepEqual(await bench.client(encodeCall(callOf("a"))).reply(), fine);
+  });
+
+  it("says once that something else is in its socket's place, each time, and makes it when that is gone", async () => {
+    await bench.serve(async () => fine);
+    const lost = "the socket is gone, and cannot be made again; no call comes";
+    const again = "the socket was gone, and is made again";
+    for (let n = 1; n <= 2; n++) {
+      await rm(bench.path);
+      await mkdir(bench.path); // as a runtime does that is to mount it
+      await bench.tick();
+      await bench.tick();
+      await until(() => bench.lines.length === 2 * n - 1);
+      await rm(bench.path, { recursive: true });
+      await bench.tick();
+      await until(() => bench.lines.length === 2 * n);
+    }
+    assert.deepEqual(bench.lines, [lost, again, lost, again]);
     assert.deepEqual(await bench.client(encodeCall(callOf("a"))).reply(), fine);
   });
 

@@ -103,7 +103,10 @@ class ServedSocket implements SocketServer {
     const { path } = this;
     const { log } = this.#options;
     try {
-      if (!(await this.#isGone())) return;
+      if (!(await this.#isGone())) {
+        this.#isLost = false;
+        return;
+      }
       await makeFolderOf(path);
       if (!(await this.#isGone()) || this.#closing !== undefined) return;
       this.#server.close(); // to calls that came by it nothing happens
@@ -135,12 +138,14 @@ class ServedSocket implements SocketServer {
     );
   }
 
-  /** Also where another's socket stands in its place that nobody listens on: one that was moved away and back, or had a mount over it. */
+  /** Also where another's socket stands in its place that nobody listens on: one that was moved away and back, or had a mount over it. Throws for what is
+   * no socket, as the folder that a runtime makes to mount it while it is away. */
   async #isGone(): Promise<boolean> {
     const there = fileAt(this.path);
     if (there === undefined) return true;
     if (this.#file !== undefined && isSameFile(there, this.#file)) return false;
-    return there.isSocket() && !(await isServed(this.path));
+    if (!there.isSocket()) throw new Error("what is there now is no socket; remove it");
+    return !(await isServed(this.path));
   }
 
   get #limit(): number {
