@@ -66,6 +66,8 @@ describe("berthctl delete of a claim, and of its pod", () => {
     );
     const busy = await stack.call("release", "shop/up");
     assert.match(busy.stderr, /; the pod is deleted: stop its container first, or use --force if/);
+    const denied = await stack.call("delete", "claim/shop/up");
+    assert.match(denied.stderr, /; the pod is deleted: stop its container first$/m);
     assert.equal((await stack.cni("DEL", "up")).rc, 0);
   });
 });

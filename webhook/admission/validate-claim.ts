@@ -209,7 +209,7 @@ async function onClaimDeleted(
   if (seen === undefined) return allowed(request.uid);
   const fenced =
     !isDetached(seen.record) && (await admission.inventory.fenced(seen.record.binding?.node ?? ""));
-  const refusal = fenced ? undefined : inUse(seen, admission.onHosts);
+  const refusal = fenced ? undefined : inUse(seen, admission);
   if (refusal !== undefined) return denied(request.uid, refusal);
   if (admission.embedded === undefined)
     return allowed(request.uid, await warnMadeAgain(admission.inventory, seen));
@@ -217,11 +217,15 @@ async function onClaimDeleted(
   return allowed(request.uid);
 }
 
-function inUse({ key, record }: Stored<"claim">, onHosts = false): Refusal | undefined {
+function inUse(
+  { key, record }: Stored<"claim">,
+  { onHosts = false, context }: AdmissionContext,
+): Refusal | undefined {
   if (isDetached(record)) return undefined;
   const { podName: pod = "", node = "" } = record.binding ?? {};
+  const isGone = context.view.podIsGone?.(record.namespace, pod) === true;
   const words = onHosts
     ? `${pod} on host ${node}; stop the container first`
-    : `pod ${pod} on node ${node}; delete the pod first`;
+    : `pod ${pod} on node ${node}; ${isGone ? "the pod is deleted: stop its container first" : "delete the pod first"}`;
   return refuse("CLAIM_BUSY", `claim ${key} is in use by ${words}`, { claim: key, pod });
 }
