@@ -5,7 +5,7 @@ import { type Claim, claimKey } from "../../allocator/model/claim.ts";
 import { formatHolding } from "../../allocator/model/interfaces.ts";
 import { type Backend, partialCache } from "../backend/backend.ts";
 import { futureOfClaim } from "../explain/pod-facts.ts";
-import { describeVerdict } from "../explain/render.ts";
+import { describeVerdict, presentContainer } from "../explain/render.ts";
 import { freeFrom, freeWords, SEEN_MS } from "./free-from.ts";
 
 /**
@@ -30,8 +30,10 @@ export async function addressesAfterDeletion(
   }
   const future = await futureOfClaim(backend, claim, clock.now());
   const { kind } = future.verdict;
-  if (kind !== "release" && kind !== "retain" && future.waitsUntil === undefined) return [];
+  const container = kind === "keep" ? presentContainer(claim.record) : undefined;
   const has = formatHolding(claim.record).join(", ");
+  if (container !== undefined) return [`its claim ${key} has ${has} as long as container ${container} is up`];
+  if (kind !== "release" && kind !== "retain" && future.waitsUntil === undefined) return [];
   return [
     `its claim ${key} has ${has} still: ${describeVerdict(future)}`,
     `to give it back at once: berthctl release ${key}`,

@@ -92,7 +92,7 @@ function stateOfBound(
 }
 
 /** The one that has the claim, and was not seen to end. */
-function presentContainer({ binding, status: { attachment } }: Claim): string | undefined {
+export function presentContainer({ binding, status: { attachment } }: Claim): string | undefined {
   const isOwn = attachment?.detached === false && attachment.podUID === binding?.podUID;
   return isOwn && attachment.containerID !== "" ? attachment.containerID : undefined;
 }

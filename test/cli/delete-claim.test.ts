@@ -58,7 +58,11 @@ describe("berthctl delete of a claim, and of its pod", () => {
   it("says of a pod that is deleted to stop its container, where that is still up", async () => {
     assert.equal((await stack.apply(pod("up", { annotations: { "berth.dev/ips": "10.20.0.91" } }))).rc, 0);
     assert.equal((await stack.cni("ADD", "up")).rc, 0);
-    assert.equal((await stack.call("delete", "pod/shop/up")).rc, 0);
+    const deleted = await stack.call("delete", "pod/shop/up");
+    assert.match(
+      deleted.stdout,
+      /deleted\n {2}its claim shop\/up has 10\.20\.0\.91 as long as container \S+ is up\n$/,
+    );
     const refused = await stack.apply(pod("other", { annotations: { "berth.dev/ips": "10.20.0.91" } }));
     assert.match(
       refused.stderr,
