@@ -73,8 +73,9 @@ const any = (...parts: readonly string[]) => parts.join(" || ");
 const requests = () => [...OWN_REQUESTS, ...keysOf(readOn("pod"))];
 
 /**
- * Of a pod whose request is what Berth was asked at first, and that has what it was given, nothing is left to be said (allocator/manifest/reviewed-request.ts). A key
- * that went is looked for by name alone, for a value that is another one shows from the other side.
+ * Of a pod whose request is what Berth was asked at first, and that has what it was given, nothing is left to be said
+ * (allocator/manifest/reviewed-request.ts). A key that went is looked for by name alone, for a value that is another one shows from the
+ * other side.
  */
 function changedSince(): string {
   const reviewed = `object.metadata.annotations['${REVIEWED_REQUEST}']`;

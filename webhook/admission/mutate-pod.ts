@@ -227,8 +227,9 @@ async function admit(
 }
 
 /**
- * With it the API server does not ask a second time as long as nobody has changed the request, or what it was given. Not for a pod that asks for nothing itself and
- * has what its claim had: the second review looks whether that is so still. On one host the second review is where the pod comes to be.
+ * With it the API server does not ask a second time as long as nobody has changed the request, or what it was given. Not for a pod that
+ * asks for nothing itself and has what its claim had: the second review looks whether that is so still. On one host the second review is
+ * where the pod comes to be.
  */
 function reviewed(
   { embedded }: AdmissionContext,

@@ -138,8 +138,10 @@ class ServedSocket implements SocketServer {
     );
   }
 
-  /** Also where another's socket stands in its place that nobody listens on: one that was moved away and back, or had a mount over it. Throws for what is
-   * no socket, as the folder that a runtime makes to mount it while it is away. */
+  /**
+   * Also where another's socket stands in its place that nobody listens on: one that was moved away and back, or had a mount over it.
+   * Throws for what is no socket, as the folder that a runtime makes to mount it while it is away.
+   */
   async #isGone(): Promise<boolean> {
     const there = fileAt(this.path);
     if (there === undefined) return true;
